@@ -1,0 +1,1 @@
+"""Durable workflows for Kubernetes with PostgreSQL as the only state store."""

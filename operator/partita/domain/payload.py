@@ -1,0 +1,88 @@
+"""JSON documents that are stored and read far more often than they are looked into.
+
+Invariant: text and value of one payload always say the same. A payload read from the database keeps its text and is
+parsed only when an expression asks for it; one made by a worker keeps its value and is encoded once. The trade-off is
+one small object around each document, against a parse and an encode of everything that merely passes through.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from partita.domain.errors import InvalidError, Problem
+
+Json = Any
+"""A JSON value: None, bool, int, float, str, list or dict with string keys."""
+
+_UNSET: Final = object()
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class Payload:
+    """One immutable JSON document, as text, as value, or both."""
+
+    __slots__ = ("_text", "_value")
+
+    def __init__(self, text: str | None, value: Json = _UNSET) -> None:
+        self._text = text
+        self._value = value
+
+    @classmethod
+    def of(cls, value: Json) -> Payload:
+        """Wrap a JSON value; it must not be changed afterwards."""
+        return cls(None, value)
+
+    @classmethod
+    def parse(cls, text: str) -> Payload:
+        """Wrap JSON text that is known to be valid, such as a column of the database."""
+        return cls(text)
+
+    @property
+    def value(self) -> Json:
+        """The parsed document."""
+        if self._value is _UNSET:
+            self._value = orjson.loads(self._text or "null")
+        return self._value
+
+    @property
+    def text(self) -> str:
+        """The document as JSON text; raises InvalidError for what JSON or PostgreSQL cannot hold."""
+        if self._text is None:
+            self._text = encode(self._value)
+        return self._text
+
+    def size(self) -> int:
+        """Bytes of the document as UTF-8 JSON."""
+        text = self.text
+        return len(text) if text.isascii() else len(text.encode())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Payload) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Payload({self.text})"
+
+
+def encode(value: Json, subject: str = "value") -> str:
+    """JSON text of a value.
+
+    Raises InvalidError for NUL characters and lone surrogates (PostgreSQL cannot store them), integers beyond 64 bits
+    and types that JSON does not have. NaN and infinities become null, as JSON has neither.
+    """
+    try:
+        text = orjson.dumps(value).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError(subject, (Problem("", f"cannot be stored as JSON: {error}"),)) from error
+    if "\\u0000" in text and _NUL.search(text):
+        raise InvalidError(subject, (Problem("", "contains a NUL character, which PostgreSQL cannot store"),))
+    return text
+
+
+NULL: Final = Payload("null", None)
+"""The document ``null``."""

@@ -1,0 +1,195 @@
+"""What a decision wants written, and what it still has to read.
+
+Invariant: effects are after-images and row moves, never SQL and never deltas, so that the effects of several events
+of one run merge by taking the later image. The shell writes a batch's effects with a constant number of statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from partita.domain.model import Definition
+from partita.domain.payload import Payload
+from partita.domain.state.events import Reply
+from partita.domain.state.rows import (
+    ErrorInfo,
+    NodeKey,
+    RunRow,
+    SignalRow,
+    TaskRow,
+    TimerKind,
+    TimerRow,
+    WaitRow,
+)
+
+
+@dataclass(slots=True)
+class Slice:
+    """The part of one run that was loaded. ``decide`` never changes it; ``absorb`` makes the next one.
+
+    ``whole`` says that every task row (small columns) of the run is here; otherwise a key in neither ``tasks`` nor
+    ``absent`` was not looked up. ``outputs`` holds the payloads that were asked for, by key: a task row's ``output``,
+    ``input`` and ``event`` are filled only for those. Timers, waits and unconsumed signals are whole when not None.
+    """
+
+    definition: Definition
+    run: RunRow | None
+    input: Payload | None = None
+    tasks: dict[NodeKey, TaskRow] = field(default_factory=dict)
+    absent: set[NodeKey] = field(default_factory=set)
+    whole: bool = False
+    outputs: set[NodeKey] = field(default_factory=set)
+    """Keys whose payload columns are loaded."""
+    timers: list[TimerRow] | None = None
+    waits: list[WaitRow] | None = None
+    signals: list[SignalRow] | None = None
+    leased: set[NodeKey] | None = None
+    """Nodes with a live lease; loaded with the mailbox."""
+    seen_signal_ids: set[str] = field(default_factory=set)
+    """Ids recorded before, among those that the batch's events carry."""
+
+
+@dataclass(slots=True)
+class Need:
+    """Rows that a decision lacks. The shell loads them for the whole batch and decides again."""
+
+    rows: set[NodeKey] = field(default_factory=set)
+    outputs: set[NodeKey] = field(default_factory=set)
+    input: bool = False
+    whole: bool = False
+    """Every task row's small columns."""
+    mailbox: bool = False
+    """This run's timers, waits, leases and unconsumed signals, and which of the events' signal ids are recorded."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.outputs or self.input or self.whole or self.mailbox)
+
+    def merge(self, other: Need) -> None:
+        """Add what another decision of the same run lacks."""
+        self.rows |= other.rows
+        self.outputs |= other.outputs
+        self.input |= other.input
+        self.whole |= other.whole
+        self.mailbox |= other.mailbox
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """A task attempt that is ready for a worker now; its task row carries the input."""
+
+    node: str
+    index: int
+    attempt: int
+    type: str
+    queue: str
+    priority: int
+    timeout_ms: int
+    """The attempt's timeout, counted from the claim."""
+    schedule_to_start_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerKey:
+    """A timer to delete."""
+
+    kind: TimerKind
+    node: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """A signal that a wait took; ``signal_id`` names its record."""
+
+    signal_id: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSignal:
+    """A signal to record: unconsumed (buffered), consumed by a node at once, or refused with the reason."""
+
+    row: SignalRow
+    consumed_by: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One line of ``run_history``; an attempt's entry carries worker, start, end and error."""
+
+    seq: int
+    event: str
+    at: datetime
+    node: str = ""
+    index: int = 0
+    attempt: int = 0
+    who: str = ""
+    """The worker of an attempt, or who sent a control or signal."""
+    started_at: datetime | None = None
+    error: ErrorInfo | None = None
+    details: Mapping[str, object] | None = None
+
+
+@dataclass(slots=True)
+class Effects:
+    """Everything one event (or several of one run, merged) changes."""
+
+    run: RunRow
+    new_run: bool = False
+    input: Payload | None = None
+    """The run's input, stored once at its start."""
+    output: Payload | None = None
+    """The run's output, set when it ends."""
+    tasks: dict[NodeKey, TaskRow] = field(default_factory=dict)
+    enqueue: dict[NodeKey, Enqueue] = field(default_factory=dict)
+    timers: dict[TimerKey, TimerRow] = field(default_factory=dict)
+    """New or moved timers."""
+    drop_timers: set[TimerKey] = field(default_factory=set)
+    waits: list[WaitRow] = field(default_factory=list)
+    drop_waits: set[NodeKey] = field(default_factory=set)
+    """Nodes whose waits are deleted."""
+    drop_work: set[NodeKey] = field(default_factory=set)
+    """Nodes whose ready row and lease are deleted (cancelled, or overtaken)."""
+    withdraw: bool = False
+    """The run is being suspended: ready rows of its queued tasks go, leases stay. At resume every Queued task without
+    a lease is enqueued again."""
+    clear: bool = False
+    """The run ended: ready rows, leases, timers and waits go, in this order."""
+    record_signals: list[RecordedSignal] = field(default_factory=list)
+    consumed: list[Consumed] = field(default_factory=list)
+    history: list[HistoryEntry] = field(default_factory=list)
+    visible: bool = False
+    """Something that the CR's status shows has changed: project it."""
+    urgent: bool = False
+    """Phase, condition or waitingFor changed (projected within 100 ms); otherwise only progress."""
+    reply: Reply = field(default_factory=Reply)
+
+
+Decision = Effects | Need
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds that decisions obey; the shell fills them from the settings."""
+
+    output_bytes: int = 1_048_576
+    attempt_timeout_ms: int = 300_000
+    lost_leases: int = 10
+    asked_retries: int = 3
+    signals_buffered: int = 10_000
+    history_message: int = 4_096
+    """Characters of an error's message that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a decision may know besides the slice."""
+
+    now: datetime
+    """The database's clock, read after the run was locked."""
+    limits: Limits = field(default_factory=Limits)
+
+

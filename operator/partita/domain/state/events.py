@@ -1,0 +1,186 @@
+"""What may happen to a run.
+
+Invariant: an event says what happened and nothing about what follows; everything it claims about leases and timers has
+already been fenced by the shell (the returned row of the delete is the fence), so that ``decide`` need not doubt it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from partita.domain.payload import Payload
+from partita.domain.state.rows import ErrorInfo, TimerKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """A new run. The input has its defaults applied and fits the schema; the slice's run row is None."""
+
+    run_id: UUID
+    namespace: str
+    name: str
+    definition: str
+    version: int
+    input: Payload
+    priority: int = 0
+    timeout_ms: int | None = None
+    """The run's own timeout; None takes the definition's."""
+    start_at: datetime | None = None
+    cr_uid: str = ""
+    controls: ControlsApplied | None = None
+    """Controls already present on the CR when it was first seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCompleted:
+    """A fenced report: the attempt succeeded. ``started_at`` is when it was claimed."""
+
+    node: str
+    index: int
+    attempt: int
+    output: Payload
+    worker: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed:
+    """A fenced report: the attempt failed."""
+
+    node: str
+    index: int
+    attempt: int
+    error: ErrorInfo
+    worker: str
+    started_at: datetime
+    retryable: bool = False
+    """The worker asked for a retry (``Retryable``)."""
+    retry_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLost:
+    """The worker stopped renewing, or handed the attempt back.
+
+    ``handed_back``: a graceful stop; the attempt is queued again without being spent.
+    """
+
+    node: str
+    index: int
+    attempt: int
+    worker: str
+    started_at: datetime
+    handed_back: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptTimedOut:
+    """The attempt's deadline passed while its worker was alive; error type ``timeout``."""
+
+    node: str
+    index: int
+    attempt: int
+    worker: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleToStartExpired:
+    """No worker took the task within ``scheduleToStart``; error type ``schedule_to_start``."""
+
+    node: str
+    index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerDue:
+    """A timer of kind WAIT, EVENT_TIMEOUT, BACKOFF or START fell due; its row has been deleted."""
+
+    kind: TimerKind
+    node: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlineReached:
+    """The run's own timeout passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalReceived:
+    """A signal; ``id`` is unique in the run for ever, so sending it again changes nothing."""
+
+    id: str
+    name: str
+    payload: Payload
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuspendRequested:
+    """Start nothing new; freeze waits and the deadline."""
+
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRequested:
+    """Go on, with the time that was left."""
+
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequested:
+    """End the run as Cancelled. Both modes are the same until undo and finally exist, and both are recorded."""
+
+    mode: Literal["Graceful", "Now"] = "Graceful"
+    reason: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlsApplied:
+    """The controls of one CR generation, applied by their edges against what was applied before.
+
+    A generation at or below the recorded one changes nothing.
+    """
+
+    cr_generation: int
+    suspend: bool = False
+    cancel: CancelRequested | None = None
+    signals: tuple[SignalReceived, ...] = ()
+
+
+Event = (
+    RunStarted
+    | TaskCompleted
+    | TaskFailed
+    | LeaseLost
+    | AttemptTimedOut
+    | ScheduleToStartExpired
+    | TimerDue
+    | DeadlineReached
+    | SignalReceived
+    | SuspendRequested
+    | ResumeRequested
+    | CancelRequested
+    | ControlsApplied
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the sender of the event is told."""
+
+    outcome: Literal["applied", "already_applied", "stale", "refused"] = "applied"
+    reason: str = ""
+    """CamelCase reason when refused, such as RunFinished."""
+    message: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+    """For ControlsApplied: signal id → Accepted, Consumed or ``Refused: why``."""
