@@ -1,0 +1,124 @@
+"""`python -m e2e.cluster`: a cluster from the shell.
+
+Exit codes: 0 ok · 1 the cluster failed · 2 usage · 3 no such cluster · 5 nothing here can provide one.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from e2e.cluster import binaries
+from e2e.cluster.choice import choose, find
+from e2e.cluster.contract import Cluster
+from e2e.cluster.controlplane import ControlPlane
+from e2e.cluster.errors import ClusterError, ProviderUnavailable
+from e2e.cluster.owned import ROOT, keep
+from e2e.cluster.progress import to_stderr
+
+EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNAVAILABLE = 1, 3, 5
+DEFAULT_NAME = "dev"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    home: Path = options.state_dir or ROOT / ".state" / f"cluster-{options.name}"
+    try:
+        return COMMANDS[options.command](home, options.name)
+    except ProviderUnavailable as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        return EXIT_UNAVAILABLE
+    except ClusterError as error:
+        print(f"cluster {options.name}: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def up(home: Path, name: str) -> int:
+    """start a cluster, or find the one that runs, and leave it running"""
+    cluster = choose(home, name, to_stderr)
+    cluster.start()
+    _describe(cluster)
+    print(f"stop it:    python -m e2e.cluster down --state-dir {shlex.quote(str(home))}")
+    return 0
+
+
+def down(home: Path, name: str) -> int:
+    """stop the cluster and remove its objects"""
+    cluster = find(home, to_stderr)
+    if cluster is None:
+        print(f"cluster {name}: nothing runs in {home}")
+        return 0
+    cluster.stop()
+    print(f"cluster {name}: stopped")
+    return 0
+
+
+def status(home: Path, name: str) -> int:
+    """say what runs; exit code 0 when the API is ready"""
+    cluster = find(home, to_stderr)
+    if cluster is None:
+        print(f"cluster {name}: nothing runs in {home}; try: python -m e2e.cluster up", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    ready = cluster.ready()
+    _describe(cluster)
+    print(f"ready:      {'yes' if ready else 'no'}")
+    if isinstance(cluster, ControlPlane):
+        for program in cluster.programs().values():
+            print(f"program:    {program.name} pid {program.pid} {'runs' if program.alive() else 'has ended'}")
+    return 0 if ready else EXIT_FAILED
+
+
+def env(home: Path, name: str) -> int:
+    """print the variables for a shell: eval "$(python -m e2e.cluster env)" """
+    cluster = find(home, to_stderr)
+    if cluster is None:
+        print(f"cluster {name}: nothing runs in {home}; try: python -m e2e.cluster up", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    for variable, value in cluster.environment().items():
+        print(f"export {variable}={shlex.quote(value)}")
+    print(f'export PATH={shlex.quote(str(cluster.kubectl.parent))}:"$PATH"')
+    return 0
+
+
+def build(_home: Path, _name: str) -> int:
+    """build the control plane's programs into the user's cache, unless they are there"""
+    print(binaries.ensure(to_stderr).folder)
+    return 0
+
+
+def keeper(home: Path, _name: str) -> int:
+    """stop the cluster as soon as standard input ends (for programs that own a cluster)"""
+    keep(home)
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Path, str], int]] = {
+    "up": up,
+    "down": down,
+    "status": status,
+    "env": env,
+    "build": build,
+    "keep": keeper,
+}
+
+
+def _describe(cluster: Cluster) -> None:
+    print(f"provider:   {cluster.provider}")
+    print(f"kubeconfig: {cluster.kubeconfig}")
+    print(f"kubectl:    {cluster.kubectl}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m e2e.cluster", description="A Kubernetes for tests and the demo.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        child = commands.add_parser(name, help=command.__doc__)
+        child.add_argument("--name", default=DEFAULT_NAME, help="the cluster's name (%(default)s)")
+        child.add_argument("--state-dir", type=Path, help="its folder (.state/cluster-NAME in the checkout)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""What can go wrong around a cluster, in the words a person reads."""
+
+
+class ClusterError(Exception):
+    """A cluster could not be started, reached or stopped; the message carries the end of the log concerned."""
+
+
+class ProviderUnavailable(ClusterError):  # noqa: N818 - a state of the machine, named like the field names it
+    """Nothing on this machine can provide a cluster; the message names what each provider misses."""
+
+
+class BuildError(ClusterError):
+    """The control plane's programs could not be built; the message carries the end of the compiler's output."""

@@ -1,0 +1,91 @@
+"""The certificates of a throwaway control plane: one CA, three certificates, one key that signs service-account tokens.
+
+Made by the `openssl` program in the oldest form of its commands, so that LibreSSL takes them too. The keys guard a
+server that listens on loopback and lives for minutes; they are readable by their owner alone all the same.
+"""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.cluster.errors import ClusterError
+
+DAYS = 365
+_CA = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign,digitalSignature\n"
+_LEAF = "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage={usage}\n"
+_SERVICE = "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,IP:{ip}"
+_NAMES = f"subjectAltName=IP:127.0.0.1,DNS:localhost,{_SERVICE}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its private key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A folder with a CA that issues certificates into it."""
+
+    folder: Path
+
+    @property
+    def ca(self) -> Pair:
+        """The CA itself."""
+        return self.pair("ca")
+
+    @property
+    def token_key(self) -> Path:
+        """The private key that signs service-account tokens."""
+        return self.folder / "service-accounts.key"
+
+    def pair(self, name: str) -> Pair:
+        """Name the files of an issued certificate."""
+        return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
+
+    def create(self, *, service_ip: str) -> None:
+        """Make the CA, the API server's certificate, the clients' certificates and the token key."""
+        self.folder.mkdir(mode=0o700, parents=True)
+        _key(self.token_key)
+        self._self_signed()
+        self._issue("apiserver", "/CN=kube-apiserver", _LEAF.format(usage="serverAuth") + _NAMES.format(ip=service_ip))
+        client = _LEAF.format(usage="clientAuth")
+        self._issue("admin", "/O=system:masters/CN=admin", client)
+        self._issue("controller-manager", "/CN=system:kube-controller-manager", client)
+
+    def _self_signed(self) -> None:
+        _key(self.ca.key)
+        self._sign("ca", "/CN=partita-e2e-ca", _CA, ["-signkey", str(self.ca.key)])
+
+    def _issue(self, name: str, subject: str, extensions: str) -> None:
+        _key(self.pair(name).key)
+        signer = ["-CA", str(self.ca.certificate), "-CAkey", str(self.ca.key), "-CAcreateserial"]
+        self._sign(name, subject, extensions, signer)
+
+    def _sign(self, name: str, subject: str, extensions: str, signer: list[str]) -> None:
+        pair, request, extension_file = self.pair(name), self.folder / f"{name}.csr", self.folder / f"{name}.ext"
+        extension_file.write_text(extensions, encoding="utf-8")
+        _openssl("req", "-new", "-sha256", "-key", str(pair.key), "-subj", subject, "-out", str(request))
+        files = ["-in", str(request), "-extfile", str(extension_file), "-out", str(pair.certificate)]
+        _openssl("x509", "-req", "-sha256", "-days", str(DAYS), *signer, *files)
+
+
+def openssl_problem() -> str | None:
+    """Return why certificates cannot be made here, or None when they can."""
+    return None if shutil.which("openssl") else "the openssl program is not installed"
+
+
+def _key(path: Path) -> None:
+    path.touch(mode=0o600)
+    _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path))
+
+
+def _openssl(*arguments: str) -> None:
+    done = subprocess.run(
+        ["openssl", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
