@@ -1,0 +1,148 @@
+"""The one boundary where PostgreSQL's errors become ours.
+
+Purpose: SQLSTATE → what to do with the batch (``Verdict``) and what people are told (``domain.errors``).
+Invariant: every exception that asyncpg or the socket raises has exactly one meaning here. Trade-off: the mapping goes
+by class of SQLSTATE, so that a code nobody thought of is still treated like its relatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+import asyncpg
+
+from partita.domain.errors import (
+    ConflictError,
+    EngineError,
+    InvalidError,
+    PartitaError,
+    Problem,
+    TimedOutError,
+    UnavailableError,
+)
+
+
+class SchemaMissingError(UnavailableError):
+    """The schema is not there, or older or newer than this program."""
+
+    reason = "SchemaMissing"
+
+
+class PartitionMissingError(UnavailableError):
+    """No month partition exists for a run id."""
+
+    reason = "PartitionMissing"
+
+
+class Verdict(Enum):
+    """What a failed transaction means for the events in it."""
+
+    RETRY = "retry"
+    """Nothing is wrong with the events: send all of them again, after the connection has recovered."""
+    POISON = "poison"
+    """One of the events cannot be stored: bisect the batch, answer that one."""
+    DEFECT = "defect"
+    """The statement or the schema is wrong: the same events will fail again, whole and alone."""
+
+
+_RETRY_CLASSES: Final = ("08", "40", "53", "57", "58", "25", "28", "3D")
+_RETRY_CODES: Final = {"55P03", "55006", "42501"}
+_POISON_CLASSES: Final = ("22", "23", "54", "P0")
+_SCHEMA_CODES: Final = {"3F000", "42P01", "42703", "42883", "42704"}
+_CONNECTION: Final = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)
+"""InterfaceError: asyncpg's word for a connection that is closed or was closed in the middle of an operation."""
+
+
+def sqlstate(error: BaseException) -> str:
+    """SQLSTATE of a server error; empty for others."""
+    return str(getattr(error, "sqlstate", None) or "")
+
+
+def is_store_error(error: BaseException) -> bool:
+    """Whether an exception comes from the database or the way to it."""
+    return isinstance(error, (asyncpg.PostgresError, *_CONNECTION))
+
+
+def verdict(error: BaseException) -> Verdict:
+    """What to do with the events of a transaction that failed with this error."""
+    code = sqlstate(error)
+    if code[:2] in _POISON_CLASSES:
+        return Verdict.POISON
+    if code[:2] in _RETRY_CLASSES or code in _RETRY_CODES:
+        return Verdict.RETRY
+    if code:
+        return Verdict.DEFECT
+    if isinstance(error, asyncpg.DataError):
+        return Verdict.POISON
+    return Verdict.RETRY if isinstance(error, _CONNECTION) else Verdict.DEFECT
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Whether the connection on which it happened can no longer be used, or should not be (a failed-over standby)."""
+    code = sqlstate(error)
+    if code:
+        return code[:2] in {"08", "25", "28", "3D"} or code in {"57P01", "57P02", "57P03", "57P04", "57P05"}
+    return isinstance(error, _CONNECTION) and not isinstance(error, asyncpg.DataError)
+
+
+def translate(error: BaseException) -> PartitaError:
+    """The error for people of an exception of asyncpg or the socket; ours are returned as they are."""
+    if isinstance(error, PartitaError):
+        return error
+    code = sqlstate(error) or ("22000" if isinstance(error, asyncpg.DataError) else "")
+    message = str(error) or type(error).__name__
+    for prefixes, make in _MEANINGS:
+        if code.startswith(prefixes):
+            return make(error, message)
+    if verdict(error) is Verdict.RETRY:
+        return UnavailableError(f"database: {message}", hint="partita doctor")
+    return EngineError(f"database: {message}{f' (SQLSTATE {code})' if code else ''}")
+
+
+def _schema(_: BaseException, message: str) -> PartitaError:
+    return SchemaMissingError(f"database: the schema does not fit this program ({message})", hint="partita migrate")
+
+
+def _privilege(_: BaseException, message: str) -> PartitaError:
+    hint = "partita migrate --roles, as the schema's owner"
+    return UnavailableError(f"database: the role lacks a privilege ({message})", hint=hint)
+
+
+def _cancelled(_: BaseException, message: str) -> PartitaError:
+    return TimedOutError(f"database: the statement took too long ({message})")
+
+
+def _value(_: BaseException, message: str) -> PartitaError:
+    return InvalidError("database", (Problem("", f"cannot store the value: {message}"),))
+
+
+def _raised(_: BaseException, message: str) -> PartitaError:
+    return ConflictError(f"database: {message}")
+
+
+def _integrity(error: BaseException, message: str) -> PartitaError:
+    if sqlstate(error) == "23514" and not getattr(error, "constraint_name", None):
+        return PartitionMissingError(f"database: {message}", hint="partita partitions ensure")
+    return ConflictError(f"database: {message}")
+
+
+_MEANINGS: Final[tuple[tuple[tuple[str, ...], Callable[[BaseException, str], PartitaError]], ...]] = (
+    (tuple(_SCHEMA_CODES), _schema),
+    (("42501",), _privilege),
+    (("57014",), _cancelled),
+    (("23",), _integrity),
+    (("22", "54"), _value),
+    (("P0",), _raised),
+)
+
+
+@contextmanager
+def boundary() -> Iterator[None]:
+    """Translate what escapes the block; anything that is not the database's passes through unchanged."""
+    try:
+        yield
+    except (asyncpg.PostgresError, *_CONNECTION) as error:
+        raise translate(error) from error
