@@ -278,6 +278,7 @@ CREATE TABLE :"schema".workers (
     protocol      integer     NOT NULL,
     slots         integer     NOT NULL,
     draining      boolean     NOT NULL DEFAULT false,
+    idle          boolean     NOT NULL DEFAULT false,
     namespaces    text[],
     queues        text[]      NOT NULL,
     types         text[]      NOT NULL DEFAULT '{}',
@@ -285,6 +286,7 @@ CREATE TABLE :"schema".workers (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 COMMENT ON TABLE  :"schema".workers IS 'Worker processes; one heartbeat each, whatever number of attempts it holds.';
 COMMENT ON COLUMN :"schema".workers.expires_at IS 'After it the sweeper takes the worker''s leases away. In no index, so that heartbeats are HOT updates.';
+COMMENT ON COLUMN :"schema".workers.idle IS 'It waits to be told of new work: whoever enqueues some sends one notification if any worker is idle.';
 COMMENT ON COLUMN :"schema".workers.namespaces IS 'Namespaces it serves; null means all.';
 
 CREATE TABLE :"schema".timers (
