@@ -49,7 +49,10 @@ class Verdict(Enum):
 
 
 _RETRY_CLASSES: Final = ("08", "40", "53", "57", "58", "25", "28", "3D")
-_RETRY_CODES: Final = {"55P03", "55006", "42501"}
+_RETRY_CODES: Final = {"55P03", "55006", "42501", "0A000"}
+"""0A000 is what a prepared statement says when a migration changed its result; a new connection prepares it anew."""
+_DISCONNECT_CLASSES: Final = {"08", "25", "28", "3D"}
+_DISCONNECT_CODES: Final = {"57P01", "57P02", "57P03", "57P04", "57P05", "0A000"}
 _POISON_CLASSES: Final = ("22", "23", "54", "P0")
 _SCHEMA_CODES: Final = {"3F000", "42P01", "42703", "42883", "42704"}
 _CONNECTION: Final = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)
@@ -84,7 +87,7 @@ def is_disconnect(error: BaseException) -> bool:
     """Whether the connection on which it happened can no longer be used, or should not be (a failed-over standby)."""
     code = sqlstate(error)
     if code:
-        return code[:2] in {"08", "25", "28", "3D"} or code in {"57P01", "57P02", "57P03", "57P04", "57P05"}
+        return code[:2] in _DISCONNECT_CLASSES or code in _DISCONNECT_CODES
     return isinstance(error, _CONNECTION) and not isinstance(error, asyncpg.DataError)
 
 

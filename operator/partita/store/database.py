@@ -1,0 +1,262 @@
+"""Connections: a small pool for reads, and dedicated ones that survive the loss of the server.
+
+Purpose: whoever uses the database outlives its restart without being restarted. Invariant: nothing depends on the state
+of a session that cannot be made again (planner options at most), so a connection is thrown away at the first doubt.
+Trade-off: a read may run twice when its answer was lost; a transaction never does by itself, since only its caller
+knows the request ids that make a second try safe.
+
+Behind a transaction-pooling proxy (``pooled``) no statement is prepared by name, no start-up parameter is sent, every
+statement stands in an explicit transaction, and planner options are set by SET LOCAL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+
+import asyncpg
+
+from partita.settings import DatabaseSettings
+from partita.store.errors import is_disconnect, translate
+from partita.store.sql import Sql
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Record: TypeAlias = asyncpg.Record
+T = TypeVar("T")
+
+PLANNER: Final = (
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("enable_seqscan", "off"),
+    ("jit", "off"),
+    ("idle_in_transaction_session_timeout", "60s"),
+)
+"""Options of a coordinator's session. Plans must not depend on statistics, which are missing on the first of a month;
+``jit`` because a forbidden plan's penalty looks like a cost that is worth compiling; the timeout because a process that
+is frozen inside a transaction would keep its runs locked."""
+_CACHE: Final = 512
+"""Prepared statements that a connection keeps: more than there are blocks."""
+
+
+class Database:
+    """One process's way to one database. Opening it needs no server; the first use does, within ``patience_ms``."""
+
+    __slots__ = ("_application", "_closed", "_pool", "settings", "sql")
+
+    def __init__(self, settings: DatabaseSettings, application: str, pool: asyncpg.Pool[Record]) -> None:
+        self.settings = settings
+        self.sql = Sql(settings.schema)
+        self._application = application
+        self._pool = pool
+        self._closed = False
+
+    @classmethod
+    async def open(cls, settings: DatabaseSettings, *, application: str = "partita") -> Self:
+        """Prepare the pool; raises UnavailableError only for a URL that cannot be understood."""
+        pool = asyncpg.create_pool(
+            settings.url,
+            min_size=0,
+            max_size=settings.read_connections,
+            reset=_nothing_to_reset,
+            **_options(settings, application),
+        )
+        try:
+            await pool
+        except (ValueError, OSError, asyncpg.InterfaceError) as error:
+            raise translate(error) from error
+        return cls(settings, application, pool)
+
+    async def close(self) -> None:
+        """Close the pool; reads in flight are broken off after five seconds."""
+        self._closed = True
+        try:
+            await asyncio.wait_for(self._pool.close(), 5)
+        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self._pool.terminate()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def fetch(self, name: str, *values: object) -> list[Record]:
+        """Rows of a named block that only reads."""
+        text = self.sql(name)
+        return await self.read(lambda connection: connection.fetch(text, *values))
+
+    async def fetchrow(self, name: str, *values: object) -> Record | None:
+        """First row of a named block that only reads."""
+        text = self.sql(name)
+        return await self.read(lambda connection: connection.fetchrow(text, *values))
+
+    async def fetchval(self, name: str, *values: object) -> Any:
+        """First column of the first row of a named block that only reads."""
+        text = self.sql(name)
+        return await self.read(lambda connection: connection.fetchval(text, *values))
+
+    async def clock(self) -> datetime:
+        """The database's clock, which decides every deadline."""
+        return cast("datetime", await self.read(lambda connection: connection.fetchval("SELECT clock_timestamp()")))
+
+    async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run a read on a pooled connection, again when the connection is lost under it.
+
+        Raises UnavailableError when the server stays away longer than ``patience_ms``, and what ``translate`` makes of
+        any other error.
+        """
+        backoff = Backoff(self.settings)
+        while True:
+            try:
+                return await self._once(work)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                if self._closed or not is_disconnect(error) or not await backoff.pause():
+                    raise translate(error) from error
+
+    async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._pool.acquire(timeout=self.settings.connect_timeout_ms / 1000) as pooled:
+            connection = cast("Connection", pooled)
+            if not self.settings.pooled:
+                return await work(connection)
+            async with connection.transaction(readonly=True):
+                return await work(connection)
+
+    def dedicated(self, purpose: str, *, planner: bool = True) -> Dedicated:
+        """A connection of its own, made at the first use. ``planner``: with the coordinator's planner options."""
+        return Dedicated(self.settings, f"{self._application}/{purpose}", planner=planner)
+
+
+class Dedicated:
+    """One connection with one user, replaced whenever it is lost.
+
+    The user is one task at a time: transactions of one ``Dedicated`` do not overlap.
+    """
+
+    __slots__ = ("_application", "_connection", "_planner", "_settings", "connects")
+
+    def __init__(self, settings: DatabaseSettings, application: str, *, planner: bool) -> None:
+        self._settings = settings
+        self._application = application
+        self._planner = PLANNER if planner and settings.planner == "auto" else ()
+        self._connection: Connection | None = None
+        self.connects = 0
+        """How often a connection was made; more than one means that the server was lost."""
+
+    async def connection(self, patience_ms: int | None = None) -> Connection:
+        """The live connection, made anew if need be. Behind a proxy it may be used inside ``transaction`` only.
+
+        ``patience_ms``: how long to try (None takes the setting); afterwards raises UnavailableError.
+        """
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        backoff = Backoff(self._settings, patience_ms)
+        while True:
+            try:
+                self._connection = await self._connect()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                if not is_disconnect(error) or not await backoff.pause():
+                    raise translate(error) from error
+            else:
+                self.connects += 1
+                return self._connection
+
+    async def _connect(self) -> Connection:
+        options = _options(self._settings, self._application)
+        connection = cast("Connection", await asyncpg.connect(self._settings.url, **options))
+        if self._planner and not self._settings.pooled:
+            await connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in self._planner))
+        return connection
+
+    @asynccontextmanager
+    async def transaction(self, patience_ms: int | None = None) -> AsyncIterator[Connection]:
+        """A READ COMMITTED transaction: committed at the end of the block, rolled back on any exception.
+
+        The database's errors leave it untranslated, for ``errors.verdict``. After one for which ``is_disconnect`` holds
+        the outcome of the commit is unknown, and the next transaction begins on a new connection.
+        """
+        connection = await self.connection(patience_ms)
+        try:
+            await connection.execute(self._begin)
+            yield connection
+            await connection.execute("COMMIT")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            await (self.discard() if is_disconnect(error) else self._rollback(connection))
+            raise
+        except Exception:
+            await self._rollback(connection)
+            raise
+        except BaseException:
+            # Cancelled in the middle of a statement: what the session is doing now is unknown.
+            await self.discard()
+            raise
+
+    @property
+    def _begin(self) -> str:
+        if not (self._planner and self._settings.pooled):
+            return "BEGIN"
+        return "; ".join(["BEGIN", *(f"SET LOCAL {name} = '{value}'" for name, value in self._planner)])
+
+    async def _rollback(self, connection: Connection) -> None:
+        try:
+            await connection.execute("ROLLBACK")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            await self.discard()
+
+    async def discard(self) -> None:
+        """Throw the connection away at once; the next use makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+    async def close(self) -> None:
+        """Close the connection in good order, or throw it away after two seconds."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await connection.close(timeout=2)
+
+
+class Backoff:
+    """Pauses between attempts to reach the server, doubling with jitter, until patience ends."""
+
+    __slots__ = ("_deadline", "_longest", "_loop", "_next")
+
+    def __init__(self, settings: DatabaseSettings, patience_ms: int | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        patience = settings.patience_ms if patience_ms is None else patience_ms
+        self._deadline = self._loop.time() + patience / 1000
+        self._next = settings.backoff_min_ms / 1000
+        self._longest = settings.backoff_max_ms / 1000
+
+    async def pause(self) -> bool:
+        """Wait for the next attempt; False when there is no time left for one."""
+        left = self._deadline - self._loop.time()
+        if left <= 0:
+            return False
+        share = random.uniform(0.5, 1.0)  # noqa: S311  # spreads reconnects; nothing secret depends on it
+        await asyncio.sleep(min(self._next * share, left))
+        self._next = min(self._next * 2, self._longest)
+        return True
+
+
+def _options(settings: DatabaseSettings, application: str) -> dict[str, Any]:
+    """Arguments of asyncpg.connect, for direct connections and for those behind a proxy."""
+    timeout = settings.statement_timeout_ms / 1000 if settings.statement_timeout_ms else None
+    options: dict[str, Any] = {"timeout": settings.connect_timeout_ms / 1000, "command_timeout": timeout}
+    if settings.pooled:
+        return {**options, "statement_cache_size": 0}
+    return {
+        **options,
+        "statement_cache_size": _CACHE,
+        "max_cached_statement_lifetime": 0,
+        "server_settings": {"application_name": application},
+    }
+
+
+async def _nothing_to_reset(_: Connection) -> None:
+    """Reads leave no trace in the session, so that giving a connection back costs no round trip."""
