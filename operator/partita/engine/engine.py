@@ -1,0 +1,88 @@
+"""The engine's facade: everything that changes a run goes through it.
+
+Purpose: one object for the operator, the workers, the CLI and the gateway, which all embed it. Invariant: each method
+returns after its change was committed, or raises; a request that is sent again changes nothing twice. Trade-off: a
+process that only wants one change opens a coordinator for it, which costs one connection and no server of our own.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+from uuid import UUID
+
+from partita.domain.payload import Json
+from partita.domain.state.events import Event, Reply
+from partita.engine.coordinator import Coordinator
+from partita.engine.definitions import Definitions
+from partita.engine.requests import Deployed, Offer, Report, ReportReply, StartReply, StartRequest, Version
+from partita.engine.starts import Starts
+from partita.settings import Settings
+from partita.store.database import Connection, Database
+
+
+class Engine:
+    """A process's way to change runs."""
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self.settings = settings
+        self.database = database
+        self.definitions = Definitions(database, settings.limits)
+        self.coordinator = Coordinator(database, settings, self.definitions)
+        self._starts = Starts(self.coordinator, self.definitions, settings)
+
+    @classmethod
+    async def open(cls, settings: Settings, *, application: str = "partita") -> Self:
+        """Begin to take requests; the database need not be reachable yet."""
+        engine = cls(settings, await Database.open(settings.database, application=application))
+        engine.coordinator.open()
+        return engine
+
+    async def close(self) -> None:
+        """Commit what was accepted, refuse what comes later, and give back the connections."""
+        await self.coordinator.close()
+        await self.database.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self, request: StartRequest) -> StartReply:
+        """Start a run, or find the one that this request started before.
+
+        Raises InvalidInputError, DefinitionNotFoundError, ExpiredError and TooEarlyError (by the run id's time),
+        IdempotencyKeyInUseError, ConflictError (another request has this run id) and UnavailableError.
+        """
+        return await self._starts.start(request)
+
+    async def apply(self, run_id: UUID, event: Event, *, request_id: UUID | None = None) -> Reply:
+        """Let something happen to a run: a signal or a control.
+
+        Raises NotFoundError when there is no such run, EngineError when the event cannot be decided or stored.
+        """
+        return await self.coordinator.apply(run_id, event, request_id=request_id)
+
+    async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
+        """Record the end of an attempt; with an offer, the answer may carry the run's next task, already leased."""
+        return await self.coordinator.report(report, offer)
+
+    async def deploy(self, namespace: str, name: str, spec: Json, *, created_by: str = "") -> Deployed:
+        """Store a definition and make it the deployed one; raises InvalidError with every problem of the spec."""
+        return await self.definitions.deploy(namespace, name, spec, created_by=created_by)
+
+    async def delete_definition(self, namespace: str, name: str) -> bool:
+        """Refuse further starts; runs go on. False when there is no such definition."""
+        return await self.definitions.delete(namespace, name)
+
+    async def resolve(self, namespace: str, name: str, version: int | None = None) -> Version:
+        """The deployed, or an exact, version; raises DefinitionNotFoundError."""
+        return await self.definitions.resolve(namespace, name, version)
+
+    async def signal_in(self, connection: Connection, run_id: UUID, signal: Event) -> None:
+        """Send a signal as part of the caller's own transaction; it is delivered after that transaction commits."""
+        await self._starts.signal_in(connection, run_id, signal)
+
+    async def start_in(self, connection: Connection, request: StartRequest) -> UUID:
+        """Start a run as part of the caller's own transaction; it begins after that transaction commits."""
+        return await self._starts.start_in(connection, request)
