@@ -386,3 +386,5 @@ CREATE TABLE :"schema".open_runs (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, vacuum_truncate = off);
 COMMENT ON TABLE :"schema".open_runs IS 'Runs that have not ended: inserted with the run, deleted by its end. Keeps their months from being dropped.';
+
+INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES (1, 'init', '');
