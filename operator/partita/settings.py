@@ -20,7 +20,7 @@ from partita.domain.errors import InvalidError, Problem
 from partita.environment import read, variable
 
 _FIXED: Final = {"PARTITA_MIGRATIONS_URL": ("database", "migrations_url")}
-_IDENTIFIER: Final = r"[a-z_][a-z0-9_]{0,47}"
+_IDENTIFIER: Final = r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,47}"
 
 
 def _int(default: int, low: int, high: int) -> int:
