@@ -1,0 +1,154 @@
+"""What an expression refers to, read from its tree.
+
+Invariant: every node an expression can read is known before a run starts, because nodes are only named literally; the
+edges of a workflow rest on it. Loop variables hide variables of the same name within their body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from partita.domain.expressions.errors import ExpressionSyntaxError
+from partita.domain.expressions.functions import FUNCTIONS, Function
+from partita.domain.expressions.syntax import Call, Comprehension, Ident, Index, Literal, Select, Syntax, children
+from partita.domain.expressions.values import TYPE_NAMES
+from partita.domain.nearest import did_you_mean
+
+NODE_FIELDS: Final = ("output", "error", "state", "attempt", "event")
+"""What can be read of a node: ``nodes.<name>.<field>``."""
+TYPES: Final = frozenset(TYPE_NAMES.values())
+"""Identifiers that stand for a type, to be compared with ``type(x)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What an expression or template reads."""
+
+    nodes: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    """Variables: input, config, run, now, from, error, events, previous, …; ``nodes`` is not among them."""
+    order: tuple[str, ...] = ()
+    """The nodes in the order in which they are first named."""
+
+    def __or__(self, other: References) -> References:
+        return References(
+            self.nodes | other.nodes, self.names | other.names, tuple(dict.fromkeys(self.order + other.order))
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.names)
+
+
+NOTHING: Final = References()
+
+
+def merged(parts: Iterable[References]) -> References:
+    """All that any of the parts reads."""
+    nodes: dict[str, None] = {}
+    names: set[str] = set()
+    for part in parts:
+        nodes.update(dict.fromkeys(part.order))
+        names |= part.names
+    return References(frozenset(nodes), frozenset(names), tuple(nodes)) if nodes or names else NOTHING
+
+
+def function_of(call: Call) -> tuple[Function, tuple[Syntax, ...]]:
+    """The function that a call means, and its arguments. Raises ExpressionSyntaxError."""
+    name, args = call.name, call.args
+    if call.method and isinstance(args[0], Ident) and f"{args[0].name}.{name}" in FUNCTIONS:
+        name, args = f"{args[0].name}.{name}", args[1:]
+    found = FUNCTIONS.get(name)
+    if found is None:
+        hint = did_you_mean(name, FUNCTIONS)
+        raise ExpressionSyntaxError(f"column {call.at + 1}: unknown function {name!r}{hint}")
+    if not found.least <= len(args) <= found.most:
+        raise ExpressionSyntaxError(f"column {call.at + 1}: {name} takes ({found.parameters}), found {len(args)}")
+    return found, args
+
+
+def analyse(tree: Syntax, variables: frozenset[str] | None) -> References:
+    """The references of a tree. Raises ExpressionSyntaxError for what can never be evaluated.
+
+    ``variables`` are those that exist in this field; None allows all.
+    """
+    reader = _Reader(variables)
+    reader.read(tree, frozenset())
+    return References(frozenset(reader.nodes), frozenset(reader.names), tuple(reader.nodes))
+
+
+class _Reader:
+    def __init__(self, variables: frozenset[str] | None) -> None:
+        self._variables = variables
+        self.nodes: dict[str, None] = {}
+        self.names: set[str] = set()
+
+    def read(self, node: Syntax, bound: frozenset[str]) -> None:
+        if "nodes" not in bound and self._node_path(node):
+            return
+        match node:
+            case Ident(name=name):
+                if name not in bound:
+                    self._variable(name)
+            case Call():
+                self._call(node, bound)
+            case Comprehension(target=target, variable=variable, body=body, guard=guard):
+                self.read(target, bound)
+                for part in (guard, body) if guard is not None else (body,):
+                    self.read(part, bound | {variable})
+            case _:
+                for child in children(node):
+                    self.read(child, bound)
+
+    def _call(self, call: Call, bound: frozenset[str]) -> None:
+        found, args = function_of(call)
+        if found.name == "get" and args[0] == Ident("nodes") and "nodes" not in bound:
+            if not (isinstance(args[1], Literal) and isinstance(args[1].value, str)):
+                raise ExpressionSyntaxError("get(nodes, …) needs a literal path, such as get(nodes, 'pay.output.id')")
+            name, *rest = args[1].value.split(".")
+            self._node(name, rest[0] if rest else None)
+            args = args[2:]
+        for arg in args:
+            self.read(arg, bound)
+
+    def _node_path(self, node: Syntax) -> bool:
+        """Take ``nodes.x``, ``nodes['x']`` or one of these with a field; False for anything else."""
+        if (name := _named_node(node)) is not None:
+            self._node(name, None)
+        elif isinstance(node, Select) and (name := _named_node(node.target)) is not None:
+            self._node(name, node.field)
+        elif isinstance(node, Index) and node.target == Ident("nodes"):
+            raise ExpressionSyntaxError("nodes[…] needs a literal name, such as nodes.pay.output")
+        else:
+            return False
+        return True
+
+    def _node(self, name: str, field: str | None) -> None:
+        if field is not None and field not in NODE_FIELDS:
+            hint = did_you_mean(field, NODE_FIELDS)
+            raise ExpressionSyntaxError(
+                f"nodes.{name} has no field {field!r}{hint}; expected one of {', '.join(NODE_FIELDS)}"
+            )
+        self.nodes[name] = None
+
+    def _variable(self, name: str) -> None:
+        if name == "nodes":
+            raise ExpressionSyntaxError("nodes needs the name of a node, such as nodes.pay.output")
+        if name in TYPES and (self._variables is None or name not in self._variables):
+            return
+        if self._variables is not None and name not in self._variables:
+            hint = did_you_mean(name, self._variables)
+            known = ", ".join(sorted(self._variables))
+            raise ExpressionSyntaxError(f"unknown variable {name!r}{hint}; expected one of {known}")
+        self.names.add(name)
+
+
+def _named_node(node: Syntax) -> str | None:
+    match node:
+        case Select(target=Ident(name="nodes"), field=name):
+            return name
+        case Index(target=Ident(name="nodes"), index=Literal(value=str(name))):
+            return name
+        case _:
+            return None

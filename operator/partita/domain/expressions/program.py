@@ -1,0 +1,70 @@
+"""One compiled expression.
+
+Invariant: whatever the expression and the data are, evaluating ends with a value or an ExpressionError. An expression
+that reads nothing is evaluated once, when it is compiled; if that fails, it does not compile.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from partita.domain.expressions import limits
+from partita.domain.expressions.analysis import References, analyse
+from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxError
+from partita.domain.expressions.evaluator import Evaluate, compile_tree
+from partita.domain.expressions.frame import Frame
+from partita.domain.expressions.parser import parse
+from partita.domain.expressions.paths import path_of
+from partita.domain.expressions.syntax import Syntax
+from partita.domain.expressions.values import Value, plain, rfc3339
+
+
+class Program:
+    """A compiled expression; ``constant`` says that ``json`` always gives the same."""
+
+    __slots__ = ("_evaluate", "_path", "constant", "refs", "source")
+
+    def __init__(self, source: str, tree: Syntax, refs: References) -> None:
+        self.source = source
+        self.refs = refs
+        self._evaluate: Evaluate = compile_tree(tree)
+        self._path = path_of(tree) is not None
+        self.constant = not refs
+        if self.constant:
+            self._fold()
+
+    def _fold(self) -> None:
+        try:
+            value = self.value(Frame({}))
+        except ExpressionError as error:
+            raise ExpressionSyntaxError(str(error)) from error
+        self._evaluate = lambda _: value
+
+    def value(self, frame: Frame) -> Value:
+        """The result as a value of the expression language. Raises ExpressionError."""
+        try:
+            return self._evaluate(frame)
+        except ExpressionError:
+            raise
+        except RecursionError as error:
+            raise ExpressionError("works on data that is nested too deeply") from error
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+            raise ExpressionError(f"cannot be evaluated: {error}") from error
+
+    def json(self, frame: Frame) -> Value:
+        """The result as a JSON value. Raises ExpressionError."""
+        value = self.value(frame)
+        if self._path:  # a part of the scope, which is JSON but for ``now``
+            return rfc3339(value) if type(value) is datetime else value
+        try:
+            return plain(frame, value)
+        except RecursionError as error:
+            raise ExpressionError("makes data that is nested too deeply") from error
+
+
+def compile_program(source: str, variables: frozenset[str] | None, limit: int = limits.SOURCE_LENGTH) -> Program:
+    """Compile one expression. Raises ExpressionSyntaxError."""
+    if len(source) > limit:
+        raise ExpressionSyntaxError(f"has {len(source):,} characters; expected at most {limit:,}")
+    tree = parse(source)
+    return Program(source, tree, analyse(tree, variables))

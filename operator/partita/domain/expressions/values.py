@@ -1,0 +1,132 @@
+"""How values of the expression language are compared, named and turned into JSON and text.
+
+A value is None, bool, int, float, str, list, dict with string keys, an aware datetime, a timedelta or a TypeName.
+Invariant: bool is never taken for a number, and every walk over a value pays for what it visits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from partita.domain.expressions.errors import ExpressionError
+from partita.domain.expressions.frame import Frame
+
+Value = Any
+"""A value as described above."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """What ``type(x)`` answers; equal to the identifier of that name."""
+
+    name: str
+
+
+TYPE_NAMES: Final[dict[type, str]] = {
+    type(None): "null_type",
+    bool: "bool",
+    int: "int",
+    float: "double",
+    str: "string",
+    list: "list",
+    dict: "map",
+    datetime: "timestamp",
+    timedelta: "duration",
+    TypeName: "type",
+}
+NUMBERS: Final = frozenset({int, float})
+_ORDERED: Final = frozenset({str, bool, datetime, timedelta})
+_SCALARS: Final = frozenset({type(None), bool, int, float, str, datetime, timedelta, TypeName})
+
+
+def kind(value: Value) -> str:
+    """The language's name of a value's type, as errors show it."""
+    return "null" if value is None else TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+def a_kind(value: Value) -> str:
+    """The same with its article."""
+    name = kind(value)
+    return name if value is None else f"{'an' if name == 'int' else 'a'} {name}"
+
+
+def equal(frame: Frame, left: Value, right: Value) -> bool:
+    """Deep equality; numbers compare across int and double, other types are simply different."""
+    first, second = type(left), type(right)
+    if first is not second:
+        return first in NUMBERS and second in NUMBERS and bool(left == right)
+    if first in _SCALARS:
+        return bool(left == right)
+    if len(left) != len(right):
+        return False
+    frame.spend(len(left))
+    if first is dict:
+        return all(key in right and equal(frame, value, right[key]) for key, value in left.items())
+    return all(equal(frame, a, b) for a, b in zip(left, right, strict=True))
+
+
+def comparable(left: Value, right: Value) -> bool:
+    """Whether ``<`` is defined between the two."""
+    first, second = type(left), type(right)
+    return (first in NUMBERS and second in NUMBERS) or (first is second and first in _ORDERED)
+
+
+def rfc3339(moment: datetime) -> str:
+    """A time as text, in UTC, with as many decimals as it needs."""
+    text = moment.astimezone(UTC).isoformat().replace("+00:00", "")
+    return (text.rstrip("0") if "." in text else text) + "Z"
+
+
+def seconds(span: timedelta) -> str:
+    """A span of time as text, in seconds: ``5400s``."""
+    microseconds = span // timedelta(microseconds=1)
+    whole, rest = divmod(abs(microseconds), 1_000_000)
+    decimals = f".{rest:06}".rstrip("0") if rest else ""
+    return f"{'-' if microseconds < 0 else ''}{whole}{decimals}s"
+
+
+def number(value: float) -> str:
+    """A double as text; integral ones without decimals."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def text(value: Value) -> str | None:
+    """A scalar as it appears in an interpolated string; None for null, lists, maps and type names."""
+    if type(value) is str:
+        return value
+    shower = _TEXTS.get(type(value))
+    return shower(value) if shower is not None else None
+
+
+_TEXTS: Final[dict[type, Callable[[Value], str]]] = {
+    bool: lambda value: "true" if value else "false",
+    int: str,
+    float: number,
+    datetime: rfc3339,
+    timedelta: seconds,
+}
+
+
+def plain(frame: Frame, value: Value) -> Value:
+    """The value as JSON: times and spans become text. Raises ExpressionError for NaN, infinities and type names."""
+    first = type(value)
+    if first is list:
+        frame.spend(len(value))
+        return [plain(frame, item) for item in value]
+    if first is dict:
+        frame.spend(len(value))
+        return {key: plain(frame, item) for key, item in value.items()}
+    if first is str:
+        frame.text(len(value))
+        return value
+    if first is float and not math.isfinite(value):
+        raise ExpressionError(f"results in {value}, which is not a JSON number")
+    if first is datetime or first is timedelta:
+        return text(value)
+    if first is TypeName:
+        raise ExpressionError(f"results in the type {value.name}; expected a value")
+    return value
