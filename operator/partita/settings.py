@@ -191,6 +191,9 @@ class RetentionSettings:
     """Whole months that are kept besides the current one."""
     months_ahead: int = _int(3, 1, 120)
     """Months for which partitions exist in advance."""
+    months_behind: int = _int(1, 0, 120)
+    """Months before the current one for which a new installation makes partitions: WorkflowRun objects that are older
+    than the installation by more are refused as Expired."""
     accept_ahead_ms: int = _int(86_400_000, 0, 31 * 86_400_000)
     """How far ahead of the database's clock a run id may lie."""
     compact_runs: int = _int(1_000, 0, 1_000_000)

@@ -1,0 +1,69 @@
+-- name: partitioned_tables
+-- The tables of records, from the catalog, so that a table added by a migration gets its months too. Runs come last:
+-- what depends on them is detached and dropped before them.
+SELECT c.relname::text AS name
+FROM pg_partitioned_table p
+JOIN pg_class c ON c.oid = p.partrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1::text AND p.partstrat = 'r' AND p.partnatts = 1
+ORDER BY c.relname = 'workflow_runs', c.relname
+
+-- name: partition_tables
+-- Every month's table, attached or not, with its size and the planner's idea of its rows.
+SELECT p.relname::text AS parent,
+       c.relname::text AS name,
+       right(c.relname, 6) AS month,
+       i.inhparent IS NOT NULL AS attached,
+       coalesce(i.inhdetachpending, false) AS pending,
+       pg_total_relation_size(c.oid) AS bytes,
+       greatest(coalesce(s.n_live_tup, 0), c.reltuples::bigint, 0) AS rows
+FROM pg_partitioned_table pt
+JOIN pg_class p ON p.oid = pt.partrelid
+JOIN pg_namespace n ON n.oid = p.relnamespace
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind = 'r' AND c.relname ~ ('^' || p.relname || '_[0-9]{6}$')
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
+LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+WHERE n.nspname = $1::text
+ORDER BY p.relname = 'workflow_runs', p.relname, c.relname
+
+-- name: retention_floor
+SELECT retention_floor, clock_timestamp() AS now FROM :"schema".engine_state
+
+-- name: retention_floor_raise
+-- The floor only rises. From its commit on, no run below it is started or retried.
+UPDATE :"schema".engine_state SET retention_floor = $1 WHERE retention_floor < $1
+
+-- name: open_runs_between
+-- hot: queue
+-- Unfinished runs of a month, up to a limit.
+SELECT run_id FROM :"schema".open_runs WHERE run_id >= $1 AND run_id < $2 ORDER BY run_id LIMIT $3
+
+-- name: open_runs_below
+-- hot: queue
+-- Unfinished runs of months below the retention floor: these months are still written to.
+SELECT run_id FROM :"schema".open_runs WHERE run_id < $1 ORDER BY run_id
+
+-- name: partition_create
+-- utility: DDL
+CREATE TABLE :"schema".:"partition" (LIKE :"schema".:"parent" INCLUDING ALL)
+
+-- name: partition_fillfactor
+-- utility: DDL
+-- Room on the page for the updates that follow an insert, so that they are HOT.
+ALTER TABLE :"schema".:"partition" SET (fillfactor = 45)
+
+-- name: partition_attach
+-- utility: DDL
+ALTER TABLE :"schema".:"parent" ATTACH PARTITION :"schema".:"partition" FOR VALUES FROM (:'lower') TO (:'upper')
+
+-- name: partition_detach
+-- utility: DDL, and refused inside a transaction
+ALTER TABLE :"schema".:"parent" DETACH PARTITION :"schema".:"partition" CONCURRENTLY
+
+-- name: partition_finalize
+-- utility: DDL
+ALTER TABLE :"schema".:"parent" DETACH PARTITION :"schema".:"partition" FINALIZE
+
+-- name: partition_drop
+-- utility: DDL
+DROP TABLE :"schema".:"partition"
