@@ -1,0 +1,1 @@
+"""Example workflows and the tasks that they call."""

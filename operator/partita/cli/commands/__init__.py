@@ -1,0 +1,1 @@
+"""The commands, one family a module; each module offers ``register(app)``."""

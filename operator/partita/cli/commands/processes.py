@@ -1,0 +1,72 @@
+"""Commands that are the long-running processes: operator and worker."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from partita.cli import options
+from partita.cli.connect import Target, settings_for
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command()(worker)
+    app.command()(operator)
+
+
+def worker(
+    app: Annotated[str, typer.Argument(help="Where the tasks are: module:app, or a module with @task functions.")],
+    queue: Annotated[list[str] | None, typer.Option("--queue", help="Queue to serve; repeatable.")] = None,
+    namespace: Annotated[list[str] | None, typer.Option("-n", "--namespace", help="Only these; repeatable.")] = None,
+    slots: Annotated[int, typer.Option("--slots", min=0, help="Tasks at a time; 0 takes PARTITA_WORKER_SLOTS.")] = 0,
+    database_url: options.DatabaseUrl = "",
+) -> None:
+    """Execute tasks until stopped; SIGTERM lets running tasks finish and hands the others back."""
+    from partita.worker import load, run_worker  # noqa: PLC0415  # other commands need no worker
+
+    sys.path.insert(0, str(Path.cwd()))
+    settings = settings_for(Target(database_url=database_url))
+    chosen: dict[str, object] = {}
+    if queue:
+        chosen["queues"] = tuple(queue)
+    if namespace:
+        chosen["namespaces"] = tuple(namespace)
+    if slots:
+        chosen["slots"] = slots
+    settings = dataclasses.replace(settings, worker=dataclasses.replace(settings.worker, **chosen))  # type: ignore[arg-type]  # names above are fields
+    _run(run_worker(settings, load(app)))
+
+
+def operator(
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+    database_url: options.DatabaseUrl = "",
+) -> None:
+    """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
+    from partita.kube.operator import run_operator  # noqa: PLC0415  # other commands need no operator
+
+    settings = settings_for(Target(database_url=database_url))
+    _run(run_operator(settings, kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context or None))
+
+
+def _run(process: Coroutine[Any, Any, None]) -> None:
+    """Run a long-running process on the fast loop where there is one, with a log that a person can read."""
+    logging.basicConfig(
+        level=os.environ.get("PARTITA_LOG_LEVEL", "INFO").upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        import uvloop  # noqa: PLC0415  # not on every platform
+    except ImportError:
+        asyncio.run(process)
+    else:
+        uvloop.run(process)

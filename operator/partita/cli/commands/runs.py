@@ -1,0 +1,185 @@
+"""Commands that start runs and look at them: submit, get, list, watch, wait."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.live import Live
+
+from partita.cli import options
+from partita.cli.backend import Backend, RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.connect import Target, on_backend
+from partita.cli.documents import read_documents
+from partita.cli.draw import picture
+from partita.cli.exits import Exit
+from partita.cli.follow import follow
+from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
+from partita.domain.durations import parse_duration
+from partita.domain.state.rows import RunStatus
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (submit, get, list_runs, watch, wait):
+        app.command("list" if command is list_runs else command.__name__)(command)
+
+
+def submit(
+    file: options.Manifest,
+    namespace: options.Namespace = "default",
+    output: options.Output = Format.TABLE,
+    database_url: options.DatabaseUrl = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+) -> None:
+    """Deploy the definitions and start the runs of a manifest file."""
+    documents = read_documents(file)
+    target = options.target(database_url, kubeconfig, context)
+
+    async def work(backend: Backend) -> list[Submitted]:
+        return await backend.submit(namespace, documents)
+
+    done = on_backend(target, work)
+    if output is Format.JSON:
+        print_json(done)
+        return
+    rows = [(item.kind, item.namespace, item.name, item.result, item.id) for item in done]
+    print_table(("kind", "namespace", "name", "result", "run id"), rows, empty="nothing to submit")
+
+
+def get(
+    run: options.Run,
+    namespace: options.Namespace = "default",
+    output: options.Output = Format.TABLE,
+    database_url: options.DatabaseUrl = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+) -> None:
+    """Show one run: its nodes, what it waits for, its output or error."""
+
+    async def work(backend: Backend) -> RunDetail:
+        return await backend.get(namespace, run)
+
+    _show(on_backend(options.target(database_url, kubeconfig, context), work), output)
+
+
+def list_runs(
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Only this namespace.")] = "",
+    definition: Annotated[str, typer.Option("--definition", help="Only runs of this definition.")] = "",
+    phase: Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only with this tag; repeatable, all must fit.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")] = 50,
+    cursor: Annotated[str, typer.Option("--cursor", help="Where the page before ended.")] = "",
+    output: options.Output = Format.TABLE,
+    database_url: options.DatabaseUrl = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+) -> None:
+    """List runs, newest first."""
+    query = RunFilter(
+        namespace=namespace or None,
+        definition=definition or None,
+        phases=tuple(_phase(word) for word in phase or ()),
+        tags=tuple(tag or ()),
+        limit=limit,
+        cursor=cursor or None,
+    )
+
+    async def work(backend: Backend) -> RunPage:
+        return await backend.list(query)
+
+    page = on_backend(options.target(database_url, kubeconfig, context), work)
+    if output is Format.JSON:
+        print_json(page)
+        return
+    columns = ("namespace", "name", "definition", "phase", "progress", "waiting", "age", "run id")
+    print_table(columns, (_row(run) for run in page.runs), empty="no runs; try: partita submit FILE")
+    if page.cursor:
+        note(f"more: --cursor {page.cursor}")
+
+
+def watch(
+    run: options.Run,
+    namespace: options.Namespace = "default",
+    output: options.Output = Format.TABLE,
+    timeout: Annotated[str, typer.Option("--timeout", help="Give up after this long, such as 10m.")] = "",
+    database_url: options.DatabaseUrl = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+) -> None:
+    """Draw a run live until it ends; with -o json print it each time it changes."""
+    _follow(options.target(database_url, kubeconfig, context), namespace, run, timeout, output, draw=True)
+
+
+def wait(
+    run: options.Run,
+    namespace: options.Namespace = "default",
+    output: options.Output = Format.TABLE,
+    timeout: Annotated[str, typer.Option("--timeout", help="Give up after this long, such as 10m.")] = "",
+    database_url: options.DatabaseUrl = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+) -> None:
+    """Wait until a run ends; exits 0 when it succeeded, 1 when not, 6 when the time ran out."""
+    _follow(options.target(database_url, kubeconfig, context), namespace, run, timeout, output, draw=False)
+
+
+def _follow(target: Target, namespace: str, run: str, timeout: str, output: Format, *, draw: bool) -> None:
+    seconds = _seconds(timeout)
+
+    async def work(backend: Backend) -> RunDetail:
+        views = follow(backend, namespace, run, timeout_seconds=seconds)
+        last: RunDetail | None = None
+        if draw and output is Format.TABLE:
+            with Live(console=stdout, auto_refresh=False) as live:
+                async for last in views:
+                    live.update(picture(last), refresh=True)
+        else:
+            async for last in views:
+                if draw:
+                    print_json(last)
+        if last is None:  # pragma: no cover  # follow yields at least once or raises
+            raise AssertionError(run)
+        return last
+
+    detail = on_backend(target, work)
+    if not draw:
+        _show(detail, output)
+    exit_by_result(detail)
+
+
+def _seconds(timeout: str) -> float | None:
+    if not timeout:
+        return None
+    try:
+        return parse_duration(timeout) / 1000
+    except ValueError as error:
+        raise typer.BadParameter(f"--timeout: {error}") from error
+
+
+def exit_by_result(detail: RunDetail) -> None:
+    """Leave with the exit code of a finished run."""
+    if detail.run.phase != RunStatus.SUCCEEDED:
+        raise typer.Exit(Exit.RUN_FAILED)
+
+
+def _show(detail: RunDetail, output: Format) -> None:
+    if output is Format.JSON:
+        print_json(detail)
+    else:
+        stdout.print(picture(detail))
+
+
+def _row(run: RunSummary) -> tuple[object, ...]:
+    name = (run.namespace, run.name, run.definition, state(run.phase), run.progress, run.waiting)
+    return (*name, age(run.created_at), run.id)
+
+
+def _phase(word: str) -> str:
+    known = {status.value.lower(): status.value for status in RunStatus}
+    if word.lower() not in known:
+        raise typer.BadParameter(f"{word!r} is no phase; expected one of {', '.join(known.values())}")
+    return known[word.lower()]

@@ -1,0 +1,49 @@
+"""Reading what people type: manifest files, JSON values and ``name=value`` pairs.
+
+Invariant: everything is read and checked before anything is applied, and an error names the file and the place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+
+from partita.domain.errors import InvalidError, Problem
+from partita.domain.manifest import load_documents
+from partita.domain.payload import Json
+
+
+def read_documents(path: Path) -> list[Mapping[str, Json]]:
+    """The documents of a manifest file; ``-`` is standard input. Raises InvalidError."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidError(str(path), (Problem("", f"cannot be read: {error}"),)) from error
+    documents = load_documents(text)
+    if not documents:
+        raise InvalidError(str(path), (Problem("", "holds no document; expected a WorkflowDefinition or WorkflowRun"),))
+    return list(documents)
+
+
+def json_value(text: str, option: str) -> Json:
+    """A JSON value from the command line, or from a file with ``@file.json``; raises InvalidError."""
+    try:
+        raw = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
+        return orjson.loads(raw)
+    except (OSError, ValueError) as error:
+        hint = f"""{option} '{{"key": "value"}}'"""
+        raise InvalidError(option, (Problem("", f"{text!r} is not JSON: {error}"),), hint=hint) from error
+
+
+def pairs(values: Sequence[str], option: str) -> list[tuple[str, Json]]:
+    """``name=JSON`` pairs of a repeatable option, in order; raises InvalidError."""
+    result = []
+    for value in values:
+        name, separator, text = value.partition("=")
+        if not separator or not name:
+            raise InvalidError(option, (Problem("", f"{value!r} has no name; expected name=JSON"),))
+        result.append((name, json_value(text, f"{option} {name}=")))
+    return result

@@ -1,0 +1,64 @@
+"""Exit codes, and how each error becomes one line and one code.
+
+Invariant: this is the only place that maps errors to exit codes; ``partita --help`` prints the same table. A
+traceback reaches a person only for a defect of Partita itself.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from partita.domain.errors import (
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    PartitaError,
+    TimedOutError,
+    TooEarlyError,
+    UnavailableError,
+)
+
+
+class Exit(IntEnum):
+    """What the exit status of a command says."""
+
+    OK = 0
+    RUN_FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    UNAVAILABLE = 5
+    TIMEOUT = 6
+
+
+MEANING = {
+    Exit.OK: "ok",
+    Exit.RUN_FAILED: "the run failed or was cancelled",
+    Exit.USAGE: "bad usage or bad input",
+    Exit.NOT_FOUND: "not found",
+    Exit.CONFLICT: "conflicts with what is recorded",
+    Exit.UNAVAILABLE: "the database or cluster cannot be reached",
+    Exit.TIMEOUT: "a bounded wait ended",
+}
+
+_BY_CLASS: tuple[tuple[type[PartitaError], Exit], ...] = (
+    (InvalidError, Exit.USAGE),
+    (NotFoundError, Exit.NOT_FOUND),
+    (ConflictError, Exit.CONFLICT),
+    (TimedOutError, Exit.TIMEOUT),
+    (TooEarlyError, Exit.UNAVAILABLE),
+    (UnavailableError, Exit.UNAVAILABLE),
+)
+
+
+def exit_code(error: PartitaError) -> Exit:
+    """The exit code of an error; one that is in no class of its own counts as a failed run."""
+    for kind, code in _BY_CLASS:
+        if isinstance(error, kind):
+            return code
+    return Exit.RUN_FAILED
+
+
+def epilog() -> str:
+    """The table of exit codes as one line of help."""
+    return "Exit codes: " + " · ".join(f"{code.value} {text}" for code, text in MEANING.items())
