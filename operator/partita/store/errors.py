@@ -96,7 +96,7 @@ def translate(error: BaseException) -> PartitaError:
     if isinstance(error, PartitaError):
         return error
     code = sqlstate(error) or ("22000" if isinstance(error, asyncpg.DataError) else "")
-    message = str(error) or type(error).__name__
+    message = "; ".join(line.rstrip(".") for line in str(error).splitlines()) or type(error).__name__
     for prefixes, make in _MEANINGS:
         if code.startswith(prefixes):
             return make(error, message)
