@@ -15,6 +15,7 @@ from partita.domain.expressions.functions import FUNCTIONS, Function
 from partita.domain.expressions.syntax import Call, Comprehension, Ident, Index, Literal, Select, Syntax, children
 from partita.domain.expressions.values import TYPE_NAMES
 from partita.domain.nearest import did_you_mean
+from partita.domain.patterns import compile_pattern
 
 NODE_FIELDS: Final = ("output", "error", "state", "attempt", "event")
 """What can be read of a node: ``nodes.<name>.<field>``."""
@@ -103,6 +104,8 @@ class _Reader:
 
     def _call(self, call: Call, bound: frozenset[str]) -> None:
         found, args = function_of(call)
+        if found.name == "matches":
+            _check_pattern(args[1])
         if found.name == "get" and args[0] == Ident("nodes") and "nodes" not in bound:
             if not (isinstance(args[1], Literal) and isinstance(args[1].value, str)):
                 raise ExpressionSyntaxError("get(nodes, …) needs a literal path, such as get(nodes, 'pay.output.id')")
@@ -142,6 +145,16 @@ class _Reader:
             known = ", ".join(sorted(self._variables))
             raise ExpressionSyntaxError(f"unknown variable {name!r}{hint}; expected one of {known}")
         self.names.add(name)
+
+
+def _check_pattern(pattern: Syntax) -> None:
+    """A pattern is compiled with the definition, never while a run is decided: that can take many milliseconds."""
+    if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
+        raise ExpressionSyntaxError("matches needs a literal pattern, such as matches(input.sku, '^[A-Z]+$')")
+    try:
+        compile_pattern(pattern.value)
+    except ValueError as error:
+        raise ExpressionSyntaxError(f"matches: {pattern.value[:80]!r} {error}") from error
 
 
 def _named_node(node: Syntax) -> str | None:

@@ -28,7 +28,9 @@ class Program:
         self.source = source
         self.refs = refs
         self._evaluate: Evaluate = compile_tree(tree)
-        self._path = path_of(tree) is not None
+        path = path_of(tree)
+        self._path = path is not None and path[0] != "run"
+        """Whether the result is part of what is JSON already; ``run`` holds times."""
         self.constant = not refs
         if self.constant:
             self._fold()

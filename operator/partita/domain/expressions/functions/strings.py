@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
-import cel
-
-from partita.domain.expressions import limits
 from partita.domain.expressions.errors import ExpressionError
 from partita.domain.expressions.frame import Frame
 from partita.domain.expressions.functions.registry import expect, function
 from partita.domain.expressions.values import Value, kind, text
+from partita.domain.patterns import compile_pattern
 
-_MATCH: Final = cel.compile("s.matches(p)")
 _VERB = re.compile(r"%(?:%|(0?[0-9]{0,2})(?:\.([0-9]{1,2}))?([sdfexXob]))")
 
 
@@ -32,35 +28,9 @@ def ends_with(_: Frame, value: Value, suffix: Value) -> bool:
     return bool(expect(value, str, "endsWith").endswith(expect(suffix, str, "endsWith")))
 
 
-def regex_search(pattern: str, value: str) -> bool:
-    """Whether the pattern occurs in the text, in time linear in it.
-
-    Raises ValueError, saying why, for a pattern that is not RE2-like: look-around and back-references do not exist.
-    """
-    context = cel.Context()
-    context.update({"s": value, "p": pattern})
-    try:
-        return bool(_MATCH.execute(context))
-    except RuntimeError as error:
-        raise ValueError(_why(str(error))) from error
-
-
-def _why(message: str) -> str:
-    found = re.search(r"error: ([^\n]*?)(?:\. Check function arguments.*)?$", message.strip(), re.MULTILINE)
-    reasons = re.findall(r"^error: (.*?)(?:\. Check function.*)?$", message, re.MULTILINE)
-    return str(reasons[-1]) if reasons else found[1] if found else "is not a regular expression"
-
-
-@function("text, pattern", "whether the regular expression (RE2 syntax) occurs in the text")
-def matches(frame: Frame, value: Value, pattern: Value) -> bool:
-    expect(value, str, "matches")
-    if len(expect(pattern, str, "matches")) > limits.SHORT_SOURCE_LENGTH:
-        raise ExpressionError(f"matches: expected a pattern of at most {limits.SHORT_SOURCE_LENGTH} characters")
-    frame.spend(400)  # the pattern is compiled at each call
-    try:
-        return regex_search(pattern, value)
-    except ValueError as error:
-        raise ExpressionError(f"matches: {pattern!r}: {error}") from error
+@function("text, pattern", "whether the regular expression (RE2 syntax, written out) occurs in the text")
+def matches(_: Frame, value: Value, pattern: Value) -> bool:
+    return compile_pattern(pattern)(expect(value, str, "matches"))
 
 
 @function("text, separator, limit", "the parts between separators; an empty separator gives the characters", optional=1)
