@@ -101,10 +101,12 @@ class TimerKey:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """A signal that a wait took; ``signal_id`` names its record."""
+    """A buffered signal that a wait took, or refused; ``signal_id`` names its record."""
 
     signal_id: str
     node: str
+    refused: str = ""
+    """Why it was refused (it breaks the wait's schema, or came before a wait that ignores earlier ones)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,11 @@ class HistoryEntry:
 
 @dataclass(slots=True)
 class Effects:
-    """Everything one event (or several of one run, merged) changes."""
+    """Everything one event (or several of one run, merged) changes.
+
+    Deletions apply before insertions, so that one key may be in both. When nothing changed, ``run`` is the slice's own
+    row. A payload that is None in a task's after-image leaves the stored one as it is.
+    """
 
     run: RunRow
     new_run: bool = False
@@ -191,5 +197,3 @@ class Context:
     now: datetime
     """The database's clock, read after the run was locked."""
     limits: Limits = field(default_factory=Limits)
-
-

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from partita.domain.payload import Payload
@@ -21,7 +21,7 @@ class NodeKey(NamedTuple):
     """A node of a run; ``index`` counts items of a loop and is 0 for a node outside one."""
 
     node: str
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a key
 
 
 class RunStatus(StrEnum):
@@ -104,7 +104,7 @@ class RunRow:
     revision: int = 0
     """Grows with every change that people can see; the projector's fence."""
     seq: int = 0
-    """Last sequence number used in ``run_history``."""
+    """Last sequence number used in ``run_history``, or to order waits and signals."""
     reason: str = ""
     """CamelCase reason of a terminal status, such as NodeFailed or DeadlineExceeded."""
     active: int = 0
@@ -119,7 +119,7 @@ class RunRow:
     """With failFast false: the reason with which the run will end once its independent branches have finished."""
     deadline_at: datetime | None = None
     deadline_remaining_ms: int | None = None
-    """What was left of the deadline when the run was suspended."""
+    """What is left of the deadline while it does not run: the run is suspended, or has not started yet."""
     cr_uid: str = ""
     """UID of the WorkflowRun object; empty for a run without a CR."""
     cr_generation: int = 0
@@ -153,7 +153,8 @@ class TaskRow:
     stepped_over: bool = False
     """Skipped by its own ``when``: its edges are live."""
     retries: Mapping[str, int] = field(default_factory=dict)
-    """Retries used, by tier number; ``lost`` counts lost leases, ``asked`` retries asked for by a worker."""
+    """Retries used, by tier number; ``lost`` counts lost leases, ``asked`` retries asked for by a worker. A tier with
+    ``maxElapsed`` keeps the time of its first failure in ``<number>.since``, in ms since 1970."""
     first_failed_at: datetime | None = None
     ready_key: ReadyKey | None = None
     """Where its ready row was put, so that clearing it needs no index on run_id."""
@@ -178,6 +179,10 @@ class ReadyKey(NamedTuple):
     lane: int
     priority: int
     seq: int
+
+
+FROZEN: Final = datetime.max.replace(tzinfo=UTC)
+"""``fire_at`` of a timer of a suspended run (``infinity`` in the database)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,194 @@
+"""What happens to a task's attempt: it completes, fails, is lost, times out, or is never taken.
+
+Invariant: only the attempt that the row counts can change the row, so that a late or repeated report changes nothing.
+Each attempt that was spent leaves one line of history; one that was handed back is not spent and leaves none.
+"""
+
+from __future__ import annotations
+
+from partita.domain.expressions import ExpressionError
+from partita.domain.model import Tier
+from partita.domain.state.draft import Draft
+from partita.domain.state.edges import propagate
+from partita.domain.state.error_types import EXPRESSION, LEASE_LOST, OUTPUT_TOO_LARGE, SCHEDULE_TO_START, TIMEOUT
+from partita.domain.state.events import (
+    AttemptTimedOut,
+    LeaseLost,
+    Reply,
+    ScheduleToStartExpired,
+    TaskCompleted,
+    TaskFailed,
+)
+from partita.domain.state.failing import fail, while_handling
+from partita.domain.state.nodes import enqueue
+from partita.domain.state.plan import NodePlan
+from partita.domain.state.retry import LOST, Again, jitter_share, next_try
+from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind
+from partita.domain.state.scope import error_view, scope_of
+
+STALE = Reply("stale")
+
+AttemptEvent = TaskCompleted | TaskFailed | LeaseLost | AttemptTimedOut | ScheduleToStartExpired
+
+
+def _current(draft: Draft, event: AttemptEvent) -> tuple[NodePlan, TaskRow] | None:
+    """The node and its row if the event is about its current attempt. Raises Lacking."""
+    plan = draft.plan.nodes.get(event.node)
+    if plan is not None and event.index == 0 and not draft.terminal:
+        row = draft.row(plan.key)
+        if row is not None and row.state is NodeState.QUEUED and row.attempt == event.attempt:
+            return plan, row
+    draft.reply(STALE)
+    return None
+
+
+def task_completed(draft: Draft, event: TaskCompleted) -> None:
+    """The attempt succeeded. Raises Lacking."""
+    current = _current(draft, event)
+    if current is None:
+        return
+    plan, row = current
+    size = event.output.size()
+    if size > draft.limits.output_bytes:
+        message = f"the output has {size} bytes; at most {draft.limits.output_bytes} are kept"
+        error = ErrorInfo(OUTPUT_TOO_LARGE, message)
+        _spent(draft, plan, row, event, "TaskFailed", error, worker=event.worker)
+        return
+    draft.begin()
+    draft.note("TaskCompleted", key=plan.key, attempt=event.attempt, who=event.worker, started_at=event.started_at)
+    draft.complete(plan, draft.image(plan, row), event.output)
+    propagate(draft)
+
+
+def task_failed(draft: Draft, event: TaskFailed) -> None:
+    """The attempt failed. Raises Lacking."""
+    current = _current(draft, event)
+    if current is not None:
+        asked, after_ms = event.retryable, event.retry_after_ms
+        _spent(draft, *current, event, "TaskFailed", event.error, worker=event.worker, asked=asked, after_ms=after_ms)
+
+
+def attempt_timed_out(draft: Draft, event: AttemptTimedOut) -> None:
+    """The attempt's deadline passed. Raises Lacking."""
+    current = _current(draft, event)
+    if current is not None:
+        error = ErrorInfo(TIMEOUT, "the attempt did not end within its timeout")
+        _spent(draft, *current, event, "AttemptTimedOut", error, worker=event.worker)
+
+
+def schedule_to_start_expired(draft: Draft, event: ScheduleToStartExpired) -> None:
+    """No worker took the attempt in time. Raises Lacking."""
+    current = _current(draft, event)
+    if current is not None:
+        error = ErrorInfo(SCHEDULE_TO_START, "no worker took the task within scheduleToStart")
+        _spent(draft, *current, event, "ScheduleToStartExpired", error)
+
+
+def lease_lost(draft: Draft, event: LeaseLost) -> None:
+    """The worker let the attempt go: on purpose (it is queued again, unspent) or not (own budget). Raises Lacking."""
+    current = _current(draft, event)
+    if current is None:
+        return
+    plan, row = current
+    draft.begin()
+    image = draft.image(plan, row)
+    if not event.handed_back:
+        used = row.retries.get(LOST, 0)
+        error = ErrorInfo(LEASE_LOST, "the worker stopped renewing its lease on the task")
+        draft.note(
+            "LeaseLost", key=plan.key, attempt=event.attempt, who=event.worker, started_at=event.started_at, error=error
+        )
+        image.error = error
+        image.first_failed_at = row.first_failed_at or draft.now
+        if used >= draft.limits.lost_leases:
+            fail(draft, plan, image, error)
+            propagate(draft)
+            return
+        image.retries = {**row.retries, LOST: used + 1}
+    try_again(draft, plan, image, spent=not event.handed_back)
+
+
+def try_again(draft: Draft, plan: NodePlan, image: TaskRow, *, spent: bool = True) -> None:
+    """Queue the next attempt, or the same one if it was not spent. Raises Lacking.
+
+    A timeout that cannot be evaluated any more is the node's failure.
+    """
+    image.attempt += spent
+    try:
+        enqueue(draft, plan, image)
+    except ExpressionError as error:
+        fail(draft, plan, image, ErrorInfo(EXPRESSION, error.message))
+    propagate(draft)
+
+
+def _spent(
+    draft: Draft,
+    plan: NodePlan,
+    row: TaskRow,
+    event: AttemptEvent,
+    name: str,
+    error: ErrorInfo,
+    *,
+    worker: str = "",
+    asked: bool = False,
+    after_ms: int | None = None,
+) -> None:
+    """An attempt is spent without success: one line of history, then a retry or the node's failure."""
+    draft.begin()
+    image = draft.image(plan, row)
+    again: Again | None = None
+    final = error
+    try:
+        again = _retry(draft, plan, row, error, asked=asked, after_ms=after_ms)
+    except ExpressionError as problem:
+        final = while_handling(problem, "retry", error)
+    draft.note(
+        name,
+        key=plan.key,
+        attempt=event.attempt,
+        who=worker,
+        started_at=None if isinstance(event, ScheduleToStartExpired) else event.started_at,
+        error=error,
+        details={"retryInMs": again.delay_ms} if again is not None else None,
+    )
+    image.first_failed_at = row.first_failed_at or draft.now
+    if again is None:
+        fail(draft, plan, image, final)
+        propagate(draft)
+        return
+    image.error = error
+    image.retries = again.retries
+    if again.delay_ms <= 0:
+        try_again(draft, plan, image)
+    else:
+        draft.activate(image, NodeState.WAITING)
+        draft.set_timer(TimerKind.BACKOFF, plan.name, again.delay_ms)
+
+
+def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    """The node's backoff has ended. Raises Lacking."""
+    try_again(draft, plan, draft.image(plan, row))
+
+
+def _retry(
+    draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, *, asked: bool, after_ms: int | None
+) -> Again | None:
+    tiers = plan.node.retry
+    if not tiers and not asked:
+        return None
+
+    def holds(tier: Tier) -> bool:
+        when = tier.when
+        return when is None or when.test(scope_of(draft, plan, when.refs, error=error_view(error)))
+
+    return next_try(
+        tiers,
+        row.retries,
+        error,
+        asked=asked,
+        after_ms=after_ms,
+        asked_limit=draft.limits.asked_retries,
+        now=draft.now,
+        share=jitter_share(draft.run.id, plan.name, row.index, row.attempt),
+        holds=holds,
+    )

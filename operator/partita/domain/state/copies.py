@@ -1,0 +1,70 @@
+"""After-images: shallow copies of rows that a decision may change.
+
+Invariant: a copy has every field of its original (a test compares the field lists). The fields are written out because
+this runs for each changed row of each event: ``dataclasses.replace`` and ``copy.copy`` take five to ten times as long.
+"""
+
+from __future__ import annotations
+
+from partita.domain.state.rows import RunRow, TaskRow
+
+_new_run = RunRow.__new__
+_new_task = TaskRow.__new__
+
+
+def copy_run(row: RunRow) -> RunRow:
+    """A run row that may be changed."""
+    copy = _new_run(RunRow)
+    copy.id = row.id
+    copy.namespace = row.namespace
+    copy.name = row.name
+    copy.definition = row.definition
+    copy.version = row.version
+    copy.status = row.status
+    copy.stage = row.stage
+    copy.generation = row.generation
+    copy.revision = row.revision
+    copy.seq = row.seq
+    copy.reason = row.reason
+    copy.active = row.active
+    copy.done = row.done
+    copy.total = row.total
+    copy.priority = row.priority
+    copy.error = row.error
+    copy.pending_outcome = row.pending_outcome
+    copy.deadline_at = row.deadline_at
+    copy.deadline_remaining_ms = row.deadline_remaining_ms
+    copy.cr_uid = row.cr_uid
+    copy.cr_generation = row.cr_generation
+    copy.applied_suspend = row.applied_suspend
+    copy.applied_cancel = row.applied_cancel
+    copy.created_at = row.created_at
+    copy.started_at = row.started_at
+    copy.finished_at = row.finished_at
+    copy.retry_counts = row.retry_counts
+    return copy
+
+
+def copy_task(row: TaskRow) -> TaskRow:
+    """A task row that may be changed."""
+    copy = _new_task(TaskRow)
+    copy.node = row.node
+    copy.index = row.index
+    copy.kind = row.kind
+    copy.state = row.state
+    copy.attempt = row.attempt
+    copy.edges_settled = row.edges_settled
+    copy.edges_live = row.edges_live
+    copy.fired = row.fired
+    copy.route = row.route
+    copy.stepped_over = row.stepped_over
+    copy.retries = row.retries
+    copy.first_failed_at = row.first_failed_at
+    copy.ready_key = row.ready_key
+    copy.input = row.input
+    copy.output = row.output
+    copy.error = row.error
+    copy.event = row.event
+    copy.queued_at = row.queued_at
+    copy.finished_at = row.finished_at
+    return copy

@@ -1,0 +1,281 @@
+"""The working state of one decision: what it has read, what it has changed, what it lacks.
+
+Invariant: nothing of the slice is ever changed; every row that a decision changes is copied once, into ``tasks``. Rows
+and payloads that were not loaded are noted in ``need`` and end the smallest step that wanted them (``Lacking``), so
+that one pass finds as much as possible of what is missing. A draft with needs is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from partita.domain.payload import Payload
+from partita.domain.state.combine import settle_recorded
+from partita.domain.state.copies import copy_run, copy_task
+from partita.domain.state.effects import Consumed, Context, Effects, HistoryEntry, Need, Slice, TimerKey
+from partita.domain.state.events import Reply
+from partita.domain.state.plan import NodePlan, Plan, plan_of
+from partita.domain.state.rows import (
+    ACTIVE,
+    FROZEN,
+    SETTLED,
+    TERMINAL,
+    ErrorInfo,
+    NodeKey,
+    NodeState,
+    RunRow,
+    RunStatus,
+    SignalRow,
+    TaskRow,
+    TimerKind,
+    TimerRow,
+    WaitRow,
+)
+
+
+class Lacking(Exception):
+    """A step stops because rows have to be loaded first; they are in the draft's ``need``."""
+
+
+class Draft:
+    """One decision in the making."""
+
+    __slots__ = (
+        "begun",
+        "effects",
+        "ended",
+        "fresh",
+        "limits",
+        "need",
+        "now",
+        "plan",
+        "run",
+        "settled",
+        "signals_left",
+        "slice",
+        "tasks",
+        "waits_left",
+    )
+
+    def __init__(self, slice_: Slice, context: Context, run: RunRow) -> None:
+        self.slice = slice_
+        self.plan: Plan = plan_of(slice_.definition)
+        self.now: datetime = context.now
+        self.limits = context.limits
+        self.run = run
+        self.fresh = slice_.run is None
+        """The run is being started, so that nothing of it can be stored yet."""
+        self.begun = False
+        self.ended = False
+        self.need: Need | None = None
+        self.effects = Effects(run)
+        self.tasks = self.effects.tasks
+        self.settled: deque[tuple[NodePlan, TaskRow]] = deque()
+        """Nodes whose edges have not been followed yet."""
+        self.waits_left: list[WaitRow] | None = None
+        self.signals_left: list[SignalRow] | None = None
+
+    # What is read ----------------------------------------------------------------------------------------------------
+
+    def lacking(self) -> Need:
+        """The needs, to be added to."""
+        if self.need is None:
+            self.need = Need()
+        return self.need
+
+    def row(self, key: NodeKey) -> TaskRow | None:
+        """A node's row as this decision has left it, or None when the node has none. Raises Lacking."""
+        row = self.tasks.get(key)
+        if row is not None:
+            return row
+        row = self.slice.tasks.get(key)
+        if row is None and not (self.slice.whole or self.fresh or key in self.slice.absent):
+            self.lacking().rows.add(key)
+            raise Lacking
+        return row
+
+    def unsettled(self) -> list[TaskRow]:
+        """Every row that has not settled. Raises Lacking."""
+        if not (self.slice.whole or self.fresh):
+            self.lacking().whole = True
+            raise Lacking
+        tasks = self.tasks
+        rows = [row for key, row in self.slice.tasks.items() if key not in tasks and row.state not in SETTLED]
+        return rows + [row for row in tasks.values() if row.state not in SETTLED]
+
+    def input(self) -> Payload:
+        """The run's input. Raises Lacking."""
+        payload = self.effects.input or self.slice.input
+        if payload is None:
+            self.lacking().input = True
+            raise Lacking
+        return payload
+
+    def payloads_loaded(self, row: TaskRow) -> bool:
+        """Whether ``output`` and ``event`` of a row can be trusted to be what is stored."""
+        return row.output is not None or self.fresh or NodeKey(row.node, row.index) in self.slice.outputs
+
+    def timers(self) -> list[TimerRow]:
+        """The stored timers. Raises Lacking."""
+        if self.slice.timers is None and not self.fresh:
+            self._lack_mailbox()
+        return self.slice.timers or []
+
+    def leased(self) -> set[NodeKey]:
+        """Nodes with a live lease. Raises Lacking."""
+        if self.slice.leased is None and not self.fresh:
+            self._lack_mailbox()
+        return self.slice.leased or set()
+
+    def waits(self) -> list[WaitRow]:
+        """Waits for signals as this decision has left them. Raises Lacking."""
+        if self.waits_left is None:
+            if self.slice.waits is None and not self.fresh:
+                self._lack_mailbox()
+            self.waits_left = sorted(self.slice.waits or (), key=lambda wait: wait.seq)
+        return self.waits_left
+
+    def signals(self) -> list[SignalRow]:
+        """Unconsumed signals as this decision has left them, the oldest first. Raises Lacking."""
+        if self.signals_left is None:
+            if self.slice.signals is None and not self.fresh:
+                self._lack_mailbox()
+            self.signals_left = sorted(self.slice.signals or (), key=lambda signal: signal.seq)
+        return self.signals_left
+
+    def seen(self, signal_id: str) -> bool:
+        """Whether a signal of this id was recorded before. Raises Lacking."""
+        if self.slice.waits is None and not self.fresh:
+            self._lack_mailbox()
+        if signal_id in self.slice.seen_signal_ids:
+            return True
+        return any(recorded.row.id == signal_id for recorded in self.effects.record_signals)
+
+    def _lack_mailbox(self) -> None:
+        self.lacking().mailbox = True
+        raise Lacking
+
+    @property
+    def suspended(self) -> bool:
+        """Whether nothing new may start."""
+        return self.run.status is RunStatus.SUSPENDED
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the run has ended."""
+        return self.run.status in TERMINAL
+
+    # What is changed -------------------------------------------------------------------------------------------------
+
+    def begin(self) -> RunRow:
+        """The run row, to be changed."""
+        if not self.begun:
+            self.begun = True
+            if not self.fresh:
+                self.run = copy_run(self.run)
+                self.effects.run = self.run
+        return self.run
+
+    def visible(self, *, urgent: bool = False) -> None:
+        """People can see a difference."""
+        self.effects.visible = True
+        if urgent:
+            self.effects.urgent = True
+
+    def image(self, plan: NodePlan, row: TaskRow | None) -> TaskRow:
+        """The node's row, to be changed; made when it has none."""
+        key = plan.key
+        owned = self.tasks.get(key)
+        if owned is None:
+            owned = TaskRow(node=plan.name, kind=plan.kind, state=NodeState.PENDING) if row is None else copy_task(row)
+            self.tasks[key] = owned
+        return owned
+
+    def activate(self, row: TaskRow, state: NodeState) -> None:
+        """The node begins, or goes on, to be Queued or Waiting."""
+        if row.state not in ACTIVE:
+            self.run.active += 1
+        row.state = state
+        row.fired = True
+        self.effects.visible = True
+
+    def settle(self, plan: NodePlan, row: TaskRow, state: NodeState) -> None:
+        """The node has ended; its edges are followed later."""
+        run = self.run
+        if row.state in ACTIVE:
+            run.active -= 1
+        run.done += 1
+        row.state = state
+        row.finished_at = self.now
+        self.effects.visible = True
+        self.settled.append((plan, row))
+
+    def complete(self, plan: NodePlan, row: TaskRow, output: Payload) -> None:
+        """The node has ended well."""
+        row.output = output
+        row.error = None
+        self.settle(plan, row, NodeState.COMPLETED)
+
+    def set_timer(self, kind: TimerKind, node: str, delay_ms: int) -> None:
+        """Set a timer that ends in so many ms of the time in which the run is not suspended."""
+        if self.suspended:
+            timer = TimerRow(kind, node, 0, FROZEN, delay_ms)
+        else:
+            timer = TimerRow(kind, node, 0, self.now + timedelta(milliseconds=delay_ms))
+        self.effects.timers[TimerKey(kind, node, 0)] = timer
+
+    def next_seq(self) -> int:
+        """The run's next sequence number."""
+        self.run.seq += 1
+        return self.run.seq
+
+    def note(
+        self,
+        event: str,
+        *,
+        key: NodeKey | None = None,
+        attempt: int = 0,
+        who: str = "",
+        started_at: datetime | None = None,
+        error: ErrorInfo | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> int:
+        """Add a line of history; returns its sequence number."""
+        seq = self.next_seq()
+        if error is not None and len(error.message) > self.limits.history_message:
+            error = ErrorInfo(error.type, error.message[: self.limits.history_message], error.details)
+        node, index = key or ("", 0)
+        self.effects.history.append(
+            HistoryEntry(seq, event, self.now, node, index, attempt, who, started_at, error, details)
+        )
+        return seq
+
+    def consume(self, signal: SignalRow, node: str, refused: str = "") -> None:
+        """A buffered signal is taken (or refused) for good."""
+        self.signals_left = [other for other in self.signals() if other.id != signal.id]
+        taken = Consumed(signal.id, node, refused)
+        if not settle_recorded(self.effects.record_signals, taken):
+            self.effects.consumed.append(taken)
+
+    def drop_waits(self, key: NodeKey) -> None:
+        """The node waits for no signal any more. Raises Lacking."""
+        self.waits_left = [wait for wait in self.waits() if (wait.node, wait.index) != key]
+        self.effects.waits = [wait for wait in self.effects.waits if (wait.node, wait.index) != key]
+        self.effects.drop_waits.add(key)
+
+    def reply(self, outcome: Reply) -> None:
+        """What the sender is told."""
+        self.effects.reply = outcome
+
+    def seal(self) -> Effects:
+        """The finished effects."""
+        if self.effects.visible:
+            self.run.revision += 1
+        return self.effects
+
+
+def keys_of(plans: Iterable[NodePlan]) -> set[NodeKey]:
+    """Keys of nodes."""
+    return {plan.key for plan in plans}

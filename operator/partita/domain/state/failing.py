@@ -1,0 +1,59 @@
+"""What a failure of a node leads to once no retry takes it: a caught error, ``onFailure: continue``, or the run's end.
+
+Invariant: every failure goes through ``fail``, whatever kind of node it comes from, so that the order (onError, then
+onFailure, then failFast) is written once.
+"""
+
+from __future__ import annotations
+
+from partita.domain.expressions import ExpressionError
+from partita.domain.model import Route
+from partita.domain.payload import Payload
+from partita.domain.state.draft import Draft
+from partita.domain.state.ending import NODE_FAILED, end_run
+from partita.domain.state.error_types import EXPRESSION, matches
+from partita.domain.state.plan import NodePlan
+from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, TaskRow
+from partita.domain.state.scope import error_view, scope_of
+
+
+def fail(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
+    """The node (``row``: its image) has failed for good. Raises Lacking."""
+    try:
+        route = _route(draft, plan, error)
+    except ExpressionError as problem:
+        route = None
+        error = while_handling(problem, "onError", error)
+    row.error = error
+    if route is not None:
+        settle_failed(draft, plan, row, error, route.next)
+        return
+    settle_failed(draft, plan, row, error, None)
+    if plan.node.continue_on_failure:
+        return
+    if draft.slice.definition.fail_fast:
+        end_run(draft, RunStatus.FAILED, NODE_FAILED, error, key=plan.key)
+    elif not draft.run.pending_outcome:
+        draft.run.pending_outcome = NODE_FAILED
+        draft.run.error = error
+
+
+def settle_failed(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, route: tuple[str, ...] | None) -> None:
+    """The node is Failed; ``route`` is what was chosen instead of its plain edges, None for nothing."""
+    row.error = error
+    row.route = route
+    draft.settle(plan, row, NodeState.FAILED)
+
+
+def while_handling(problem: ExpressionError, place: str, error: ErrorInfo) -> ErrorInfo:
+    """The error of an expression that looked at another error; it keeps that one in its details."""
+    return ErrorInfo(EXPRESSION, f"{place}: {problem.message}", Payload.of({"error": error_view(error)}))
+
+
+def _route(draft: Draft, plan: NodePlan, error: ErrorInfo) -> Route | None:
+    for route in plan.node.on_error:
+        if not matches(route.match, error.type):
+            continue
+        if route.when is None or route.when.test(scope_of(draft, plan, route.when.refs, error=error_view(error))):
+            return route
+    return None

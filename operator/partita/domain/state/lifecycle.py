@@ -1,0 +1,140 @@
+"""A run's start, its deadline, and its timers falling due.
+
+Invariant: a run's deadline counts from the moment its first nodes may start, not from its creation.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from partita.domain.model import Definition
+from partita.domain.payload import Payload
+from partita.domain.state.attempts import STALE, backoff_over
+from partita.domain.state.controls import apply_controls
+from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.edges import propagate
+from partita.domain.state.effects import TimerKey
+from partita.domain.state.ending import DEADLINE_EXCEEDED, end_run
+from partita.domain.state.error_types import TIMEOUT
+from partita.domain.state.events import DeadlineReached, Reply, RunStarted, TimerDue
+from partita.domain.state.mailbox import event_timeout
+from partita.domain.state.nodes import start
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, TimerKind, TimerRow
+
+_NULL = Payload("null", None)
+_TIMED = {TimerKind.WAIT: "wait", TimerKind.EVENT_TIMEOUT: "waitForEvent", TimerKind.BACKOFF: "task"}
+"""The kind of node that each kind of timer belongs to."""
+
+
+def new_run(event: RunStarted, definition: Definition, now: datetime) -> RunRow:
+    """The row of a run that is being started."""
+    later = event.start_at is not None and event.start_at > now
+    return RunRow(
+        id=event.run_id,
+        namespace=event.namespace,
+        name=event.name,
+        definition=event.definition,
+        version=event.version,
+        status=RunStatus.PENDING if later else RunStatus.RUNNING,
+        total=len(definition.nodes),
+        priority=event.priority,
+        deadline_remaining_ms=definition.timeout_ms if event.timeout_ms is None else event.timeout_ms,
+        cr_uid=event.cr_uid,
+        created_at=now,
+    )
+
+
+def run_started(draft: Draft, event: RunStarted) -> None:
+    """A run begins: now, at its ``startAt``, or suspended. Raises Lacking."""
+    if not draft.fresh:
+        draft.reply(Reply("already_applied"))
+        return
+    run = draft.begin()
+    draft.effects.new_run = True
+    draft.effects.input = event.input
+    draft.note("RunStarted")
+    draft.visible(urgent=True)
+    if run.status is RunStatus.PENDING and event.start_at is not None:
+        key = TimerKey(TimerKind.START, "", 0)
+        draft.effects.timers[key] = TimerRow(TimerKind.START, "", 0, event.start_at)
+    controls = event.controls
+    if run.status is RunStatus.RUNNING:
+        if controls is not None and controls.suspend:
+            run.status = RunStatus.SUSPENDED
+            run.applied_suspend = True
+            draft.note("SuspendRequested", who="WorkflowRun")
+        _begin(draft)
+    if controls is not None:
+        apply_controls(draft, controls)
+
+
+def _begin(draft: Draft) -> None:
+    """The run's first nodes may start, unless it is suspended; its deadline begins to count."""
+    run = draft.run
+    run.started_at = draft.now
+    if run.deadline_remaining_ms is not None:
+        draft.set_timer(TimerKind.DEADLINE, "", run.deadline_remaining_ms)
+        if not draft.suspended:
+            run.deadline_at = draft.effects.timers[TimerKey(TimerKind.DEADLINE, "", 0)].fire_at
+            run.deadline_remaining_ms = None
+    for plan in draft.plan.roots:
+        if draft.ended:
+            return
+        try:
+            start(draft, plan, None)
+        except Lacking:
+            continue
+    propagate(draft)
+
+
+def deadline_reached(draft: Draft, _event: DeadlineReached) -> None:
+    """The run took longer than its timeout. Raises Lacking."""
+    run = draft.run
+    if draft.terminal or run.deadline_at is None:
+        draft.reply(STALE)
+        return
+    draft.begin()
+    draft.note("DeadlineReached")
+    error = ErrorInfo(TIMEOUT, "the run did not end within its timeout")
+    end_run(draft, RunStatus.FAILED, DEADLINE_EXCEEDED, error)
+
+
+def timer_due(draft: Draft, event: TimerDue) -> None:
+    """A timer of a node, or the run's ``startAt``, fell due. Raises Lacking."""
+    if event.kind is TimerKind.DEADLINE:
+        deadline_reached(draft, DeadlineReached())
+    elif event.kind is TimerKind.START:
+        _start_due(draft)
+    else:
+        _node_timer_due(draft, event)
+
+
+def _start_due(draft: Draft) -> None:
+    if draft.terminal or draft.run.started_at is not None:
+        draft.reply(STALE)
+        return
+    run = draft.begin()
+    draft.note("TimerDue", details={"kind": TimerKind.START.value})
+    draft.visible(urgent=True)
+    if not draft.suspended:
+        run.status = RunStatus.RUNNING
+    _begin(draft)
+
+
+def _node_timer_due(draft: Draft, event: TimerDue) -> None:
+    plan = draft.plan.nodes.get(event.node)
+    row = None if plan is None or draft.terminal else draft.row(NodeKey(event.node, event.index))
+    if plan is None or row is None or row.state is not NodeState.WAITING or _TIMED[event.kind] != plan.kind:
+        draft.reply(STALE)
+        return
+    draft.begin()
+    if event.kind is TimerKind.BACKOFF:
+        backoff_over(draft, plan, row)
+        return
+    draft.note("TimerDue", key=plan.key, details={"kind": event.kind.value})
+    draft.visible(urgent=True)
+    if event.kind is TimerKind.WAIT:
+        draft.complete(plan, draft.image(plan, row), _NULL)
+    else:
+        event_timeout(draft, plan, row)
+    propagate(draft)

@@ -1,0 +1,173 @@
+"""A definition prepared for deciding: what would otherwise be worked out for every event.
+
+Invariant: a plan depends on its definition only and is never changed, but for facts that are filled in when first
+asked for. Plans are remembered by the identity of the definition, which the plan keeps alive; the trade-off is a
+bounded amount of memory against compiling a definition for every event.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum
+
+from partita.domain.errors import InvalidError
+from partita.domain.expressions import Template
+from partita.domain.model import Definition, Join, Node
+from partita.domain.payload import Payload
+from partita.domain.state.effects import Need
+from partita.domain.state.rows import NodeKey
+
+REMEMBERED = 512
+"""Plans kept; the oldest is forgotten first."""
+
+
+class Verdict(Enum):
+    """What the edges settled so far mean for a join."""
+
+    OPEN = "open"
+    FIRE = "fire"
+    SKIP = "skip"
+
+
+class NodePlan:
+    """One node with its edges as objects."""
+
+    __slots__ = (
+        "ancestors",
+        "edges",
+        "input",
+        "join",
+        "key",
+        "kind",
+        "name",
+        "needed",
+        "node",
+        "order",
+        "predecessors",
+        "timeout_ms",
+        "tracked",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.name = node.name
+        self.key = NodeKey(node.name)
+        self.kind = node.kind.value
+        self.join = node.join
+        self.needed = node.join_count if node.join is Join.COUNT else 1
+        self.order = 0
+        """Position in a topological order."""
+        self.predecessors: tuple[NodePlan, ...] = ()
+        self.edges: tuple[tuple[NodePlan, bool], ...] = ()
+        """Targets, and whether the edge is one that the source has to choose."""
+        self.tracked = len(node.predecessors) > 1
+        """Whether its row must be looked at when an edge settles (joins, and nodes that a join may cancel)."""
+        self.ancestors: tuple[NodePlan, ...] = ()
+        """With ``cancelRemaining``: everything upstream, nearest first."""
+        self.input: Payload | None = _constant(node.input)
+        """The attempt's input where it is the same for every run."""
+        self.timeout_ms: int | None = node.timeout.constant if node.timeout is not None else None
+        """The timeout where it is the same for every run."""
+
+    def verdict(self, settled: int, live: int) -> Verdict:
+        """What a join does with so many edges settled, so many of them live."""
+        count = len(self.predecessors)
+        if self.join is Join.ALL:
+            if settled > live:
+                return Verdict.SKIP
+            return Verdict.FIRE if live == count else Verdict.OPEN
+        if self.join is Join.MERGE:
+            if settled < count:
+                return Verdict.OPEN
+            return Verdict.FIRE if live else Verdict.SKIP
+        if live >= self.needed:
+            return Verdict.FIRE
+        return Verdict.SKIP if live + count - settled < self.needed else Verdict.OPEN
+
+
+class Plan:
+    """A definition with its nodes planned."""
+
+    __slots__ = ("ahead", "definition", "nodes", "output_keys", "roots")
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.nodes: dict[str, NodePlan] = {name: NodePlan(node) for name, node in definition.nodes.items()}
+        self.ahead: dict[str, Need] = {}
+        """What settling a node will probably read; filled in by ``foresee``."""
+        self.roots = tuple(self.nodes[name] for name in definition.roots)
+        self.output_keys = frozenset(NodeKey(name) for name in definition.output_reads)
+        for plan in self.nodes.values():
+            plan.predecessors = tuple(self.nodes[name] for name in plan.node.predecessors)
+            chosen = frozenset(chosen_targets(plan.node))
+            plan.edges = tuple((self.nodes[name], name in chosen) for name in plan.node.successors)
+        self._order()
+        self._track_cancellable()
+
+    def _order(self) -> None:
+        waiting = {name: len(plan.predecessors) for name, plan in self.nodes.items()}
+        ready = deque(plan for plan in self.nodes.values() if not plan.predecessors)
+        position = 0
+        while ready:
+            plan = ready.popleft()
+            plan.order = position
+            position += 1
+            for target, _ in plan.edges:
+                waiting[target.name] -= 1
+                if not waiting[target.name]:
+                    ready.append(target)
+
+    def _track_cancellable(self) -> None:
+        for plan in self.nodes.values():
+            if plan.node.cancel_remaining:
+                plan.ancestors = _upstream(plan)
+                for ancestor in plan.ancestors:
+                    ancestor.tracked = True
+
+
+def chosen_targets(node: Node) -> Iterable[str]:
+    """Targets of the edges that are live only when the node chooses them."""
+    for case in node.switch:
+        yield from case.next
+    for route in node.on_error:
+        yield from route.next
+    if node.event is not None and node.event.on_timeout is not None:
+        yield from node.event.on_timeout.next or ()
+
+
+def _upstream(plan: NodePlan) -> tuple[NodePlan, ...]:
+    found: dict[str, NodePlan] = {}
+    pending = list(plan.predecessors)
+    while pending:
+        ancestor = pending.pop()
+        if ancestor.name not in found:
+            found[ancestor.name] = ancestor
+            pending.extend(ancestor.predecessors)
+    return tuple(sorted(found.values(), key=lambda one: -one.order))
+
+
+def _constant(template: Template | None) -> Payload | None:
+    if template is None:
+        return Payload("{}", {})
+    if not template.constant:
+        return None
+    try:
+        payload = Payload.of(template.render({}))
+        return Payload(payload.text, payload.value)
+    except InvalidError:  # met again, and recorded, when the node starts
+        return None
+
+
+_plans: dict[int, Plan] = {}
+
+
+def plan_of(definition: Definition) -> Plan:
+    """The plan of a definition, made at the first call."""
+    plan = _plans.get(id(definition))
+    if plan is None or plan.definition is not definition:
+        plan = Plan(definition)
+        if len(_plans) >= REMEMBERED:
+            _plans.pop(next(iter(_plans)), None)
+        _plans[id(definition)] = plan
+    return plan
