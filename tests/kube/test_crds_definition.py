@@ -225,7 +225,9 @@ def test_no_default_is_written_into_a_definition(api: Api) -> None:
 
 
 def test_every_field_of_a_node_has_its_place(api: Api) -> None:
-    for place in sorted((Path(__file__).parent / "manifests").glob("*.yaml")):
+    places = sorted((Path(__file__).parent / "manifests").glob("*.yaml"))
+    assert places
+    for place in places:
         for document in yaml.safe_load_all(place.read_text("utf-8")):
             api.create(document)
             kind, name = document["kind"], document["metadata"]["name"]
@@ -235,6 +237,7 @@ def test_every_field_of_a_node_has_its_place(api: Api) -> None:
 def test_the_examples_are_accepted(api: Api) -> None:
     examples = Path(__file__).parents[2] / "examples"
     files = [path for path in sorted(examples.rglob("*.yaml")) if _is_manifest(path)]
+    assert files
     for path in files:
         api.kubectl("create", "--dry-run=server", "-f", str(path))
 

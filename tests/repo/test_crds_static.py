@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from partita.domain import durations
+from partita.domain.expressions.parser import RESERVED
+from partita.domain.model import Join
+from partita.domain.state.rows import NodeState, RunStatus
 
 CRDS = Path(__file__).parents[2] / "crds"
 FILES = sorted(CRDS.glob("*.yaml"))
@@ -69,9 +75,10 @@ def _kind(path: Path) -> str:
     return path.stem
 
 
-pytestmark = pytest.mark.parametrize("path", FILES, ids=_kind)
+every_file = pytest.mark.parametrize("path", FILES, ids=_kind)
 
 
+@every_file
 def test_the_three_kinds_are_there(path: Path) -> None:
     assert [file.stem for file in FILES] == ["workflowdefinitions", "workflowengines", "workflowruns"]
     crd = _load(path)
@@ -80,11 +87,13 @@ def test_the_three_kinds_are_there(path: Path) -> None:
     assert _version(path)["subresources"] == {"status": {}}
 
 
+@every_file
 def test_fits_into_the_annotation_of_client_side_apply(path: Path) -> None:
     assert len(json.dumps(_load(path), separators=(",", ":")).encode()) < ANNOTATION_LIMIT
     assert len(path.read_text("utf-8").splitlines()) <= 500
 
 
+@every_file
 def test_every_field_is_described(path: Path) -> None:
     for place, schema in _nodes(path):
         if place.endswith(("[]", "{}")) and schema.get("type") != "object":
@@ -97,6 +106,7 @@ def test_every_field_is_described(path: Path) -> None:
         assert "{{" not in text, f"{place}: a chart would read it as a template"
 
 
+@every_file
 def test_every_value_is_bounded(path: Path) -> None:
     for place, schema in _nodes(path):
         match schema.get("type"):
@@ -113,6 +123,7 @@ def test_every_value_is_bounded(path: Path) -> None:
                 assert "maxProperties" in schema, place
 
 
+@every_file
 def test_every_pattern_is_a_known_one(path: Path) -> None:
     for place, schema in _nodes(path):
         assert schema.get("pattern", DURATION) in PATTERNS, place
@@ -120,6 +131,7 @@ def test_every_pattern_is_a_known_one(path: Path) -> None:
             assert schema["pattern"] == DURATION, place
 
 
+@every_file
 def test_every_schema_is_structural(path: Path) -> None:
     for place, schema in _nodes(path):
         opaque = schema.get("x-kubernetes-preserve-unknown-fields", False)
@@ -133,6 +145,7 @@ def test_every_schema_is_structural(path: Path) -> None:
         assert set(keys) <= set(schema.get("items", {}).get("required", [])), place
 
 
+@every_file
 def test_every_rule_says_what_was_expected(path: Path) -> None:
     for place, schema in _nodes(path):
         rules = schema.get("x-kubernetes-validations", [])
@@ -141,11 +154,13 @@ def test_every_rule_says_what_was_expected(path: Path) -> None:
             assert "expected" in rule["message"], f"{place}: {rule['message']}"
 
 
+@every_file
 def test_only_signals_have_a_default(path: Path) -> None:
     defaults = [place for place, schema in _nodes(path) if "default" in schema]
     assert defaults == ([".spec.signals"] if path.stem == "workflowruns" else [])
 
 
+@every_file
 def test_conditions_look_the_same_in_every_kind(path: Path) -> None:
     def shape(file: Path) -> Schema:
         fields = dict(_nodes(file))[".status.conditions[]"]
@@ -154,12 +169,21 @@ def test_conditions_look_the_same_in_every_kind(path: Path) -> None:
     assert shape(path) == shape(FILES[0])
 
 
-def test_every_field_of_a_run_is_fixed_or_a_control(path: Path) -> None:
-    if path.stem != "workflowruns":
-        return
-    spec = dict(_nodes(path))[".spec"]
-    fixed = {rule["fieldPath"][1:] for rule in spec["x-kubernetes-validations"] if "is fixed" in rule["message"]}
-    fixed |= {rule["fieldPath"][1:] for rule in spec["x-kubernetes-validations"] if "are fixed" in rule["message"]}
+def test_every_field_of_a_run_is_fixed_or_a_control() -> None:
+    spec = dict(_nodes(CRDS / "workflowruns.yaml"))[".spec"]
+    rules = spec["x-kubernetes-validations"]
+    fixed = {rule["fieldPath"][1:] for rule in rules if "fixed once the run exists" in rule["message"]}
     changing = {"ttlSecondsAfterFinished", "suspend", "hold", "cancel", "cancelNodes", "retry", "signals"}
     assert fixed | changing == set(spec["properties"])
     assert not fixed & changing
+
+
+def test_the_crds_and_the_engine_agree() -> None:
+    runs, definitions = (dict(_nodes(CRDS / f"{name}.yaml")) for name in ("workflowruns", "workflowdefinitions"))
+    assert runs[".status.phase"]["enum"] == [str(status) for status in RunStatus]
+    assert set(runs[".status.nodes[].state"]["enum"]) == {"Running", *map(str, NodeState)}
+    assert {*definitions[".spec.nodes[].join"]["enum"], "count"} == {str(join) for join in Join}
+    assert durations.PATTERN == DURATION
+    rules = definitions[".spec.nodes[]"]["x-kubernetes-validations"]
+    refused = next(rule["rule"] for rule in rules if "word of the expression language" in rule["message"])
+    assert set(re.findall('"([a-z]+)"', refused)) == RESERVED
