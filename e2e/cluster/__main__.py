@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from e2e.cluster import binaries
-from e2e.cluster.choice import choose, find
+from e2e.cluster.choice import choose, choose_restartable, find
 from e2e.cluster.contract import Cluster
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.errors import ClusterError, ProviderUnavailable
 from e2e.cluster.owned import ROOT, keep
-from e2e.cluster.progress import to_stderr
+from e2e.cluster.progress import Say, to_stderr
 
 EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNAVAILABLE = 1, 3, 5
 DEFAULT_NAME = "dev"
@@ -82,6 +82,24 @@ def env(home: Path, name: str) -> int:
     return 0
 
 
+def prepare(home: Path, name: str) -> int:
+    """do beforehand what takes long before a first start, if anything; say what is missing"""
+    return _prepare(choose, home, name)
+
+
+def prepare_faults(home: Path, name: str) -> int:
+    """the same for a cluster whose API server tests can restart"""
+    return _prepare(choose_restartable, home, name)
+
+
+def _prepare(choice: Callable[[Path, str, Say], Cluster], home: Path, name: str) -> int:
+    try:
+        choice(home, name, to_stderr).prepare()
+    except ProviderUnavailable as error:
+        to_stderr(str(error))
+    return 0
+
+
 def build(_home: Path, _name: str) -> int:
     """build the control plane's programs into the user's cache, unless they are there"""
     print(binaries.ensure(to_stderr).folder)
@@ -99,6 +117,8 @@ COMMANDS: dict[str, Callable[[Path, str], int]] = {
     "down": down,
     "status": status,
     "env": env,
+    "prepare": prepare,
+    "prepare-faults": prepare_faults,
     "build": build,
     "keep": keeper,
 }

@@ -37,6 +37,9 @@ class Cluster(abc.ABC):
     def kubectl(self) -> Path:
         """A kubectl that fits the cluster's version."""
 
+    def prepare(self) -> None:  # noqa: B027 - most providers have nothing to do
+        """Do beforehand what takes minutes before a first `start`, if anything; quick when it is done."""
+
     @abc.abstractmethod
     def start(self) -> None:
         """Make the cluster ready, or find it ready; raises ClusterError after a bounded time."""

@@ -50,6 +50,10 @@ class ControlPlane(RestartableCluster):
     def kubectl(self) -> Path:
         return self._programs()["kubectl"]
 
+    def prepare(self) -> None:
+        """Build the programs, unless they are in the cache."""
+        self._programs()
+
     def start(self) -> None:
         """Start a fresh control plane; returns when the API is ready and the default service account exists."""
         if self.ready():

@@ -5,7 +5,7 @@ class ClusterError(Exception):
     """A cluster could not be started, reached or stopped; the message carries the end of the log concerned."""
 
 
-class ProviderUnavailable(ClusterError):  # noqa: N818 - a state of the machine, named like the field names it
+class ProviderUnavailable(ClusterError):
     """Nothing on this machine can provide a cluster; the message names what each provider misses."""
 
 

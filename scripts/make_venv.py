@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Makes the virtual environment that everything in the Makefile runs in; quick when there is nothing to do.
+
+usage: make_venv.py FOLDER REQUIREMENTS
+
+Installs exactly the pinned packages (by hash) and then the project itself, editable. Invariant: a stamp in the folder,
+one for each requirements file, equals the digest of all that was installed from; it is written last, so that an
+interrupted install is done again. Needs nothing but the standard library of the Python that the environment is to have.
+"""
+
+import fcntl
+import hashlib
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main(folder: Path, requirements: Path) -> int:
+    """Bring the environment up to date; returns the exit code of what failed, else 0."""
+    wanted, stamp = digest(requirements, ROOT / "pyproject.toml"), folder / f".installed-{requirements.stem}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(folder.name + ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if runs(folder) and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+            return 0
+        try:
+            install(folder, requirements)
+        except subprocess.CalledProcessError as error:
+            print(f"set-up: pip failed with exit code {error.returncode}; its output is above", file=sys.stderr)
+            return 1
+        stamp.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+def digest(*inputs: Path) -> str:
+    """Digest the files that decide what is installed, and where the project lies."""
+    hashed = hashlib.sha256(str(ROOT).encode())
+    for path in inputs:
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()
+
+
+def runs(folder: Path) -> bool:
+    """Return whether the environment's Python is there and not a dangling link."""
+    return (folder / "bin" / "python").exists()
+
+
+def install(folder: Path, requirements: Path) -> None:
+    """Make the environment where it is missing and install into it."""
+    begin = time.monotonic()
+    if not runs(folder):
+        version = ".".join(map(str, sys.version_info[:3]))
+        say(f"making the virtual environment {folder} with Python {version}")
+        venv.create(folder, with_pip=True, clear=True, symlinks=True)
+    count = sum(1 for line in requirements.read_text(encoding="utf-8").splitlines() if line[:1].isalnum())
+    say(f"installing {count} pinned packages of {requirements.name} (about a minute when nothing is cached)")
+    pip(folder, "--require-hashes", "--requirement", str(requirements))
+    say("installing partita itself, editable")
+    pip(folder, "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    say(f"the virtual environment is ready after {time.monotonic() - begin:.0f} s")
+
+
+def pip(folder: Path, *arguments: str) -> None:
+    """Run `pip install` of the environment, quietly; CalledProcessError when it fails."""
+    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*command, *arguments], check=True, stdin=subprocess.DEVNULL, cwd=ROOT)
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    print(f"  {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).absolute(), Path(sys.argv[2])))
