@@ -6,6 +6,7 @@ of these, a *mark* has the form ``-- hot: …`` or ``-- utility: …``:
 - ``-- hot: pruned`` says that the statement may scan no table of records and may read one partition for the ids of one
   month; ``-- hot: pruned 2`` allows two. The plan tests hold it to that on many months of partitions.
 - ``-- hot: queue`` says that the statement reads scheduling tables only, by index.
+- ``-- hot: queue scan`` allows it to read a whole scheduling table (one that is small by its nature).
 - ``-- utility: why`` says that the block is no statement PREPARE accepts (DDL, several statements).
 
 Invariant: a name occurs once in all files. ``:"schema"`` (and any other ``:"name"``) becomes a quoted identifier,

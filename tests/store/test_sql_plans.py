@@ -1,0 +1,165 @@
+"""Every named block is a statement that PostgreSQL accepts, and the hot ones read what their mark allows.
+
+The blocks are found, not listed: one that is added to a file in ``queries`` is tested from then on. Plans are those of
+the coordinator's session, on 24 months: empty or full, analysed or not. What was analysed while empty and filled later
+is the hardest case: a join that may start at either side then starts at the table that will be the large one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+import partita
+from partita.domain.ids import Month, make_id, to_milliseconds
+from partita.settings import DatabaseSettings, RetentionSettings, Settings
+from partita.store import migrations, partitions
+from partita.store.database import PLANNER, Connection
+from partita.store.sql import Block, Sql, blocks, parse
+from tests import postgres
+from tests.postgres import Cluster
+from tests.store.plans import explain, prepare
+
+STATEMENTS = sorted(name for name, block in blocks().items() if "utility" not in block.marks)
+HOT = sorted(name for name, block in blocks().items() if "hot" in block.marks)
+SMALL = {"engine_state", "schema_migrations", "workers"}
+"""Tables of a few rows, for which a scan is as good as an index."""
+NOW = Month(2031, 6)
+
+
+@pytest.fixture(scope="module", params=["empty", "empty, analysed", "full", "full, analysed"])
+def many_months(request: pytest.FixtureRequest, postgres_cluster: Cluster, postgres_template: str) -> Iterator[str]:
+    """A database with 24 months of partitions, of which the month of ``NOW`` is empty or full."""
+    with postgres.fresh_database(postgres_cluster, postgres_template) as url:
+        postgres.run(_fill(url, request.param))
+        yield url
+
+
+async def _fill(url: str, state: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute("DROP SCHEMA partita CASCADE")
+    await connection.close()
+    settings = Settings(
+        database=DatabaseSettings(url=url), retention=RetentionSettings(months_behind=20, months_ahead=3)
+    )
+    await migrations.migrate(settings.database)
+    await partitions.ensure(settings, now=NOW.start)
+    connection = await asyncpg.connect(url)
+    if state.startswith("full"):
+        script = Path(__file__).with_name("fill.sql").read_text(encoding="utf-8")
+        await connection.execute(script.replace("$MS", str(to_milliseconds(NOW.start))))
+    if state.endswith("analysed"):
+        await connection.execute("ANALYZE")
+    await connection.close()
+
+
+@pytest.fixture
+async def coordinator(many_months: str) -> AsyncIterator[Connection]:
+    """A session with the coordinator's planner options, whose work is rolled back."""
+    connection = await asyncpg.connect(many_months)
+    for name, value in PLANNER:
+        await connection.execute(f"SET {name} = '{value}'")
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def session(database_url: str) -> AsyncIterator[Connection]:
+    """An ordinary session."""
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+async def test_every_statement_is_accepted(session: Connection) -> None:
+    refused = []
+    for name in STATEMENTS:
+        try:
+            await prepare(session, name, Sql("partita")(name))
+        except (asyncpg.PostgresError, KeyError) as error:
+            refused.append(f"{blocks()[name].source} {name}: {error}")
+    assert STATEMENTS
+    assert not refused, "\n".join(refused)
+
+
+async def test_hot_statements_read_what_their_mark_allows(coordinator: Connection) -> None:
+    run_id = make_id(to_milliseconds(NOW.start) + 5, 5)
+    faults = []
+    for name in HOT:
+        types = await prepare(coordinator, name, Sql("partita")(name))
+        plan = await explain(coordinator, name, types, run_id)
+        faults += [
+            f"{blocks()[name].source} {name}: {fault}"
+            for fault in check(blocks()[name], plan.partitions, plan.sequential)
+        ]
+    assert HOT
+    assert not faults, "\n".join(faults)
+
+
+def check(block: Block, months: dict[str, set[str]], sequential: set[str]) -> list[str]:
+    """What a plan does that the block's mark forbids."""
+    mark = block.marks["hot"]
+    if mark in {"queue", "queue scan"}:
+        scanned = set() if mark == "queue scan" else sequential - SMALL - months.keys()
+        faults = [f"reads the records {table}" for table in months]
+        return faults + [f"scans {table} without an index" for table in scanned]
+    if not re.fullmatch(r"pruned( \d+)?", mark):
+        return [f"has the unknown mark {mark!r}; expected pruned, pruned <n>, queue or queue scan"]
+    allowed = int(mark.removeprefix("pruned") or 1)
+    faults = [f"reads {len(m)} months of {table}, allowed {allowed}" for table, m in months.items() if len(m) > allowed]
+    return faults + [f"scans {table} without an index" for table in sequential & months.keys()]
+
+
+def test_the_check_sees_a_plan_that_reads_too_much() -> None:
+    pruned, queue = (Block("b", "f:1", "SELECT", {"hot": mark}) for mark in ("pruned", "queue"))
+    assert check(pruned, {"run_history": {"203106"}}, set()) == []
+    assert check(pruned, {"run_history": {"203106", "203107"}}, set()) == ["reads 2 months of run_history, allowed 1"]
+    assert check(pruned, {"run_history": {"203106"}}, {"run_history"}) == ["scans run_history without an index"]
+    assert check(queue, {"run_history": {"203106"}}, set()) == ["reads the records run_history"]
+    assert check(queue, {}, {"timers", "engine_state"}) == ["scans timers without an index"]
+    assert check(Block("b", "f:1", "SELECT", {"hot": "queue scan"}), {}, {"timers"}) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "months", "scans"),
+    [
+        ("SELECT * FROM partita.run_history WHERE run_id = ANY($1::uuid[]) AND run_id BETWEEN $2 AND $3", 1, False),
+        ("SELECT * FROM partita.run_history WHERE run_id = ANY($1::uuid[])", 24, False),
+        ("SELECT * FROM partita.run_history WHERE node = $1 AND run_id BETWEEN $2 AND $3", 1, False),
+        ("SELECT * FROM partita.run_history WHERE node = $1", 24, True),
+    ],
+)
+async def test_plans_are_read_right(coordinator: Connection, statement: str, months: int, scans: bool) -> None:
+    types = await prepare(coordinator, "sample", statement)
+    plan = await explain(coordinator, "sample", types, make_id(to_milliseconds(NOW.start) + 5, 5))
+    assert len(plan.partitions["run_history"]) == months, plan.text
+    assert ("run_history" in plan.sequential) is scans, plan.text
+
+
+def test_every_block_is_used() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in Path(partita.__file__).parent.rglob("*.py"))
+    assert sorted(name for name in blocks() if not re.search(rf"[\"']{name}[\"']", code)) == []
+
+
+def test_only_utility_blocks_have_tokens_besides_the_schema() -> None:
+    assert [name for name in STATEMENTS if blocks()[name].tokens - {"schema"}] == []
+
+
+def test_blocks_are_parsed_with_their_marks() -> None:
+    text = "-- A file.\n\n-- name: one\n-- Says why.\n-- hot: pruned 2\nSELECT $1::text;\n\n-- name: two\nSELECT 1;\n"
+    one, two = parse(text, "x.sql")
+    assert (one.name, one.doc, one.marks, one.text) == ("one", "Says why.", {"hot": "pruned 2"}, "SELECT $1::text")
+    assert (one.source, one.tokens, two.source) == ("x.sql:3", frozenset(), "x.sql:8")
+    for bad in ("SELECT 1\n", "-- name: empty\n-- nothing\n"):
+        with pytest.raises(ValueError, match=r"x\.sql"):
+            list(parse(bad, "x.sql"))
+
+
+def test_identifiers_are_quoted_as_psql_does_it() -> None:
+    assert Sql('we"ird')("migrations_applied").count('"we""ird".') == 1
+    with pytest.raises(KeyError):
+        Sql("partita")("partition_create")
