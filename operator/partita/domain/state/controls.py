@@ -47,6 +47,7 @@ def suspend(draft: Draft, event: SuspendRequested) -> None:
         draft.reply(_refused(draft) if draft.terminal else _ALREADY)
         return
     timers = draft.timers()
+    draft.unsettled()  # the rows name the ready rows to withdraw
     run = draft.begin()
     draft.note("SuspendRequested", who=event.by)
     run.status = RunStatus.SUSPENDED

@@ -161,9 +161,10 @@ class Effects:
     """Nodes whose ready row and lease are deleted (cancelled, or overtaken)."""
     withdraw: bool = False
     """The run is being suspended: ready rows of its queued tasks go, leases stay. At resume every Queued task without
-    a lease is enqueued again."""
+    a lease is enqueued again. The slice was whole, so that the keys of the ready rows are known."""
     clear: bool = False
-    """The run ended: ready rows, leases, timers and waits go, in this order."""
+    """The run ended: ready rows, leases, timers and waits go, in this order. If anything was Queued, the slice was
+    whole, and the Cancelled after-images keep the keys of the ready rows."""
     record_signals: list[RecordedSignal] = field(default_factory=list)
     consumed: list[Consumed] = field(default_factory=list)
     history: list[HistoryEntry] = field(default_factory=list)

@@ -62,10 +62,10 @@ def _guess_control(plan: Plan, event: Event) -> Need:
         return _signals(plan, {event.name})
     if isinstance(event, ControlsApplied):
         need = _signals(plan, {signal.name for signal in event.signals})
-        need.whole = event.cancel is not None
+        need.whole = event.cancel is not None or event.suspend
         return need
     return Need(
-        whole=isinstance(event, CancelRequested | DeadlineReached | ResumeRequested),
+        whole=isinstance(event, CancelRequested | DeadlineReached | SuspendRequested | ResumeRequested),
         mailbox=isinstance(event, SuspendRequested | ResumeRequested),
     )
 

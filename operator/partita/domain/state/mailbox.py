@@ -12,6 +12,7 @@ from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError, Template
 from partita.domain.model import EventAlternative, EventSpec
 from partita.domain.payload import Json, Payload
+from partita.domain.schema import violations
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import RecordedSignal, TimerKey
 from partita.domain.state.error_types import EXPRESSION, TIMEOUT
@@ -28,7 +29,6 @@ from partita.domain.state.rows import (
     WaitRow,
 )
 from partita.domain.state.scope import scope_of
-from partita.domain.state.signal_schema import violation
 
 RUN_FINISHED = "RunFinished"
 SCHEMA_MISMATCH = "SchemaMismatch"
@@ -107,9 +107,9 @@ def _take_buffered(
 def _take(draft: Draft, plan: NodePlan, row: TaskRow, alternative: EventAlternative, signal: SignalRow) -> str:
     """Give a signal to a waiting node (``row``: its image); returns why it is refused, or ''."""
     if alternative.schema is not None:
-        problem = violation(alternative.schema, signal.payload.value)
-        if problem:
-            return problem
+        problems = violations(alternative.schema, signal.payload.value, "payload")
+        if problems:
+            return "; ".join(str(problem) for problem in problems)
     spec = _spec(plan)
     envelope = {"name": signal.name, "id": signal.id, "sender": signal.sender, "time": _as_text(signal.created_at)}
     row.event = Payload.of(envelope)
