@@ -1,0 +1,56 @@
+"""Delivers to runs what other transactions left for them in ``run_inbox``.
+
+Invariant: a row is deleted by the transaction that applies it, so it counts once. One that fails is tried again with
+growing pauses and, after the last, set aside (dead letter) until someone drives it again; the coordinator keeps that
+account, this loop only reads what is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, Protocol
+
+from partita.engine.service import Clock, TickingService
+from partita.store.database import Record
+from partita.store.duties import DutyStore
+
+log = logging.getLogger(__name__)
+
+_CHUNK: Final = 500
+
+
+class Deliveries(Protocol):
+    """The coordinator's entry point for inbox rows."""
+
+    async def deliver(self, row: Record) -> object:
+        """Apply one row under its run's lock; a failure is recorded on the row."""
+        ...
+
+
+class Inbox(TickingService):
+    """The loop; one process of the installation at a time."""
+
+    def __init__(
+        self, store: DutyStore, deliveries: Deliveries, *, longest_ms: int, clock: Clock | None = None
+    ) -> None:
+        super().__init__("inbox", clock=clock)
+        self._store = store
+        self._deliveries = deliveries
+        self._longest = longest_ms / 1000
+
+    async def tick(self) -> float:
+        """Deliver what is due; again at once while there is more than one chunk."""
+        self._more = False
+        if await self._store.due_inbox(1):
+            await self._store.in_turn("inbox", self._deliver)
+        return 0.0 if self._more else self._longest
+
+    async def _deliver(self) -> None:
+        rows = await self._store.due_inbox(_CHUNK)
+        results = await asyncio.gather(*(self._deliveries.deliver(row) for row in rows), return_exceptions=True)
+        failures = [result for result in results if isinstance(result, BaseException)]
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, Exception):
+                log.warning("run %s: inbox row %d (%s): %s", row["run_id"], row["id"], row["kind"], result)
+        self._more = len(rows) == _CHUNK and not failures

@@ -1,0 +1,129 @@
+"""Where a claimer begins to read each group of ready tasks.
+
+A claimed row stays in the index until vacuum may remove it, which an old snapshot forbids for as long as it is held.
+Reading from the beginning would step over all of them again and again; so a claimer remembers how far it has come.
+
+Invariant: a position never passes a row that this claimer could see and did not take. Rows that were invisible then (a
+transaction that committed late, another claimer that rolled back) lie behind it: every claim starts a trail behind,
+once a second 2 s behind, and every 20 s, and when work runs out, at the beginning. The trade-off is that such a row is
+found up to a second (or, older than 2 s, twenty) later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+from typing import Final
+
+from partita.store.claims import ReadyGroup
+from partita.store.sequence import LANES
+
+LEVELS: Final = range(-2, 3)
+_SHIFT: Final = 12
+LOOK_BACK_EVERY: Final = 1.0
+LOOK_BACK_SECONDS: Final = 2.0
+BEGINNING_EVERY: Final = 20.0
+_ALL_EVERY: Final = 0.05
+_ACTIVE_FOR: Final = 30.0
+
+
+class Depth(Enum):
+    """How far back, and how wide, a claim looks."""
+
+    ACTIVE = 1
+    """The groups that had work lately."""
+    ALL = 2
+    """Every group, from its position."""
+    LOOK_BACK = 3
+    """Every group, 2 s behind."""
+    BEGINNING = 4
+    """Every group, from its first row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one claim reads."""
+
+    depth: Depth
+    starts: Mapping[ReadyGroup, int]
+
+
+def sequence(seconds: float) -> int:
+    """A span of time in units of ``seq``."""
+    return int(seconds * 1_000_000) << _SHIFT
+
+
+class Positions:
+    """One claimer's memory. Times are the process's monotonic clock, positions the database's."""
+
+    def __init__(self, queues: Iterable[str], trail_ms: int, *, lanes: Iterable[int] = range(LANES)) -> None:
+        self._trail = sequence(trail_ms / 1000)
+        groups = (ReadyGroup(*group) for group in product(queues, sorted(set(lanes)), LEVELS))
+        self._positions = dict.fromkeys(groups, 0)
+        self._active: dict[ReadyGroup, float] = {}
+        self._hinted = False
+        self._looked: dict[Depth, float] = {}
+        self._dry = False
+
+    def hint(self) -> None:
+        """There is new work somewhere: most likely where it was before."""
+        self._hinted = True
+
+    def plan(self, now: float, *, wider_than: Depth | None = None) -> Plan:
+        """What to read now; ``wider_than``: the last claim of this depth found too little."""
+        depth = self._due(now)
+        if wider_than is not None and depth.value <= wider_than.value:
+            depth = Depth(min(wider_than.value + 1, Depth.BEGINNING.value))
+        return Plan(depth, self._starts(depth))
+
+    def learn(
+        self, plan: Plan, now: float, taken: Sequence[tuple[ReadyGroup, int]], *, all_taken_at: int | None
+    ) -> None:
+        """Remember what a claim took; ``all_taken_at``: everything that it could see was taken, at this position."""
+        for depth in Depth:
+            if depth.value <= plan.depth.value:
+                self._looked[depth] = now
+        self._hinted = False
+        for group, seq in taken:
+            self._active[group] = now
+            self._advance(group, seq)
+        if all_taken_at is not None:
+            for group in plan.starts:
+                self._advance(group, all_taken_at)
+        self._dry = self._dry and not taken
+
+    def exhausted(self, now: float) -> bool:
+        """Whether work has just run out, so that a look from the beginning is worth its cost: once a second at most."""
+        first = not self._dry
+        self._dry = True
+        return first and now - self._looked.get(Depth.BEGINNING, -BEGINNING_EVERY) >= LOOK_BACK_EVERY
+
+    def lanes(self) -> int:
+        """Lanes that had work lately, at least 1."""
+        return max(1, len({(group.queue, group.lane) for group in self._active}))
+
+    def _advance(self, group: ReadyGroup, seq: int) -> None:
+        self._positions[group] = max(self._positions[group], seq - self._trail)
+
+    def _due(self, now: float) -> Depth:
+        def since(depth: Depth) -> float:
+            return now - self._looked.get(depth, -BEGINNING_EVERY)
+
+        self._active = {group: seen for group, seen in self._active.items() if now - seen < _ACTIVE_FOR}
+        if since(Depth.BEGINNING) >= BEGINNING_EVERY:
+            return Depth.BEGINNING
+        if since(Depth.LOOK_BACK) >= LOOK_BACK_EVERY:
+            return Depth.LOOK_BACK
+        if not self._active or (since(Depth.ALL) >= _ALL_EVERY and not self._hinted):
+            return Depth.ALL
+        return Depth.ACTIVE
+
+    def _starts(self, depth: Depth) -> Mapping[ReadyGroup, int]:
+        if depth is Depth.ACTIVE:
+            return {group: self._positions[group] for group in self._active}
+        if depth is Depth.BEGINNING:
+            return dict.fromkeys(self._positions, 0)
+        back = sequence(LOOK_BACK_SECONDS) if depth is Depth.LOOK_BACK else 0
+        return {group: max(position - back, 0) for group, position in self._positions.items()}

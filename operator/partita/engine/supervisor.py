@@ -1,0 +1,175 @@
+"""Runs the background duties of a process, restarts those that fail and says how they are.
+
+Invariant: every task that outlives a call is started here, awaited here and ended here. A service that fails is
+restarted with growing pauses and never takes its neighbours down; a lost database is expected and logged in one line.
+The trade-off is that a service with a lasting fault goes on being tried, which the report and the log make visible.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from enum import StrEnum
+
+from partita.domain.errors import UnavailableError
+from partita.engine.service import Clock, Service, SystemClock
+
+log = logging.getLogger(__name__)
+
+
+class ServiceState(StrEnum):
+    """What a supervised service is doing."""
+
+    RUNNING = "running"
+    BACKING_OFF = "backing off"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """How one service is, for readiness probes and ``doctor``."""
+
+    name: str
+    state: ServiceState
+    restarts: int
+    ticks: int
+    tick_age: float | None
+    """Seconds since its last completed round; None before the first."""
+    last_error: str
+    """Message of the failure that caused the last restart; empty if there was none."""
+
+
+@dataclass(slots=True)
+class _Supervised:
+    service: Service
+    stop: asyncio.Event
+    task: asyncio.Task[None] | None = None
+    state: ServiceState = ServiceState.RUNNING
+    restarts: int = 0
+    last_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses between restarts, in seconds: doubled each time, from the first up to the last."""
+
+    first: float = 0.1
+    last: float = 5.0
+
+    def pause(self, failures: int) -> float:
+        """Pause after this many failures in a row (1 or more)."""
+        return min(self.first * 2.0 ** min(failures - 1, 30), self.last)
+
+
+class Supervisor:
+    """Owns the tasks of a process's services."""
+
+    def __init__(self, *, clock: Clock | None = None, backoff: Backoff | None = None) -> None:
+        self._clock: Clock = clock or SystemClock()
+        self._backoff = backoff or Backoff()
+        self._supervised: list[_Supervised] = []
+
+    def start(self, *services: Service) -> None:
+        """Run these services from now on, in this order."""
+        for service in services:
+            entry = _Supervised(service, asyncio.Event())
+            entry.task = asyncio.create_task(self._keep_running(entry), name=f"partita:{service.name}")
+            self._supervised.append(entry)
+
+    async def stop(self, *, grace: float = 5.0) -> None:
+        """End all services, the last started first, each given ``grace`` seconds before it is cancelled."""
+        entries, self._supervised = self._supervised, []
+        for entry in reversed(entries):
+            await self._end(entry, grace)
+
+    async def stop_one(self, service: Service, *, grace: float = 5.0) -> None:
+        """End one service and forget it."""
+        found = [entry for entry in self._supervised if entry.service is service]
+        self._supervised = [entry for entry in self._supervised if entry.service is not service]
+        for entry in found:
+            await self._end(entry, grace)
+
+    def report(self) -> tuple[ServiceReport, ...]:
+        """State of every service."""
+        return tuple(self._describe(entry) for entry in self._supervised)
+
+    async def _end(self, entry: _Supervised, grace: float) -> None:
+        entry.stop.set()
+        entry.service.stop()
+        if entry.task is None:
+            return
+        done, _ = await asyncio.wait({entry.task}, timeout=grace)
+        if not done:
+            entry.task.cancel()
+            await asyncio.wait({entry.task})
+
+    async def _keep_running(self, entry: _Supervised) -> None:
+        failures = 0
+        while not entry.stop.is_set():
+            entry.state = ServiceState.RUNNING
+            ticks = entry.service.health.ticks
+            try:
+                await entry.service.run()
+                break
+            except Exception as error:  # noqa: BLE001 - whatever a duty raises must not end its neighbours
+                failures = 1 if entry.service.health.ticks > ticks else failures + 1
+                self._note_failure(entry, error, failures)
+            await self._clock.wait(entry.stop, self._backoff.pause(failures))
+        entry.state = ServiceState.STOPPED
+
+    def _note_failure(self, entry: _Supervised, error: Exception, failures: int) -> None:
+        entry.restarts += 1
+        entry.last_error = str(error) or type(error).__name__
+        entry.state = ServiceState.BACKING_OFF
+        if isinstance(error, UnavailableError):
+            level = logging.WARNING if failures == 1 else logging.DEBUG
+            log.log(level, "service %s: %s; it is tried again", entry.service.name, error)
+        else:
+            log.error("service %s failed (%d in a row) and is restarted", entry.service.name, failures, exc_info=error)
+
+    def _describe(self, entry: _Supervised) -> ServiceReport:
+        health = entry.service.health
+        age = None if health.last_tick is None else self._clock.monotonic() - health.last_tick
+        return ServiceReport(entry.service.name, entry.state, entry.restarts, health.ticks, age, entry.last_error)
+
+
+class Jobs:
+    """Short-lived tasks of one owner, such as attempts in flight: kept, awaited at the end, their errors logged."""
+
+    def __init__(self, name: str, ended: Callable[[], None] | None = None) -> None:
+        """``ended`` is called whenever one of them has ended."""
+        self._name = name
+        self._call_ended = ended
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """Start a coroutine and keep it until it ends."""
+        task = asyncio.create_task(work, name=f"{self._name}:{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def join(self, seconds: float | None = None) -> bool:
+        """Wait for all of them; False if some are still running after this many seconds."""
+        if not self._tasks:
+            return True
+        _, pending = await asyncio.wait(self._tasks, timeout=seconds)
+        return not pending
+
+    async def cancel(self) -> None:
+        """Cancel what is left and wait for it."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self.join()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._call_ended is not None:
+            self._call_ended()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s failed", task.get_name(), exc_info=error)

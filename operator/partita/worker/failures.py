@@ -1,0 +1,123 @@
+"""How a task says that it failed, and what is recorded of any exception.
+
+Invariant: every exception of a task becomes exactly one ``{type, message, details}`` whose type a manifest can match.
+Types are snake_case: a subclass of TaskError names its own, any other exception is named after its class. The engine's
+reserved types cannot be taken by accident. Tracebacks go to the worker's log, never into the record.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from partita.domain.errors import InvalidError
+from partita.domain.payload import Json, Payload, encode
+from partita.domain.state import error_types
+from partita.domain.state.error_types import ANY
+from partita.domain.state.rows import ErrorInfo
+
+RESERVED: Final = frozenset({ANY, *(entry.name for entry in error_types.RESERVED)})
+"""Types that a task cannot give to its own errors."""
+
+_TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_MESSAGE_LIMIT: Final = 4_096
+
+
+class TaskError(Exception):
+    """A failure with a type that manifests can match; subclass it and set ``error_type``.
+
+    ``details`` is any JSON value; expressions read it as ``error.details``.
+    """
+
+    error_type: ClassVar[str] = "task_error"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "error_type" not in cls.__dict__:
+            cls.error_type = type_of(cls)
+        if not _TYPE.fullmatch(cls.error_type):
+            raise TypeError(
+                f"{cls.__name__}: error_type: {cls.error_type!r} is no error type; "
+                "expected lower-case letters, digits and underscores, at most 63"
+            )
+        if cls.error_type in RESERVED and cls.__module__ != __name__:
+            raise TypeError(f"{cls.__name__}: error_type: {cls.error_type!r} is given by the engine only")
+
+    def __init__(self, message: str = "", *, details: Json = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class Retryable(TaskError):
+    """A failure worth another try even where the node's retry policy says nothing.
+
+    ``after`` is the pause before it (seconds or a timedelta). A matching retry tier has priority; without one the
+    engine grants a few tries (three by default).
+    """
+
+    error_type = "retryable"
+
+    def __init__(self, message: str = "", *, after: float | timedelta | None = None, details: Json = None) -> None:
+        super().__init__(message, details=details)
+        self.after_ms = _milliseconds(after)
+
+
+class Fatal(TaskError):
+    """A failure that no retry tier takes, unless it names ``fatal``."""
+
+    error_type = "fatal"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is reported of a failed attempt."""
+
+    error: ErrorInfo
+    retryable: bool = False
+    retry_after_ms: int | None = None
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The record of an exception that a task raised."""
+    if isinstance(error, TaskError):
+        info = ErrorInfo(error.error_type, _message(error), _details(error.details))
+        after = error.after_ms if isinstance(error, Retryable) else None
+        return Failure(info, isinstance(error, Retryable), after)
+    return Failure(ErrorInfo(type_of(type(error)), _message(error)))
+
+
+def type_of(kind: type[BaseException]) -> str:
+    """Error type of an exception class: its name in snake_case (``CardDeclined`` → ``card_declined``)."""
+    name = _WORD_START.sub("_", kind.__name__).lower().strip("_")
+    name = re.sub(r"[^a-z0-9_]", "_", name)[:55]
+    if not _TYPE.fullmatch(name):
+        return "task_error"
+    return f"{name}_error" if name in RESERVED else name
+
+
+def _message(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text[:_MESSAGE_LIMIT].replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _details(value: Json) -> Payload | None:
+    """Details as JSON; what JSON cannot hold is replaced by its text, so that the failure itself is never lost."""
+    if value is None:
+        return None
+    try:
+        return Payload.parse(encode(value, "details"))
+    except InvalidError:
+        return Payload.of({"text": repr(value)[:_MESSAGE_LIMIT].replace("\0", "")})
+
+
+def _milliseconds(after: float | timedelta | None) -> int | None:
+    if after is None:
+        return None
+    seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
+    if not 0 <= seconds <= 365 * 86_400:
+        raise ValueError(f"Retryable: after: {after!r} is out of range; expected 0 seconds to 365 days")
+    return round(seconds * 1000)

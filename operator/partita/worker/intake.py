@@ -1,0 +1,101 @@
+"""Takes as many tasks as there are free slots, and waits cheaply when there are none.
+
+Invariant: between a look that found nothing and a wait for a wake-up lies the declaration that the worker idles and
+one more look, so that no enqueuing process can miss it. The trade-off is two small updates around each idle period.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from partita.engine.claims import Claimer, ProtocolTooOldError
+from partita.engine.requests import ClaimedTask
+from partita.engine.service import Clock, TickingService
+from partita.settings import WorkerSettings
+from partita.store.duties import WorkerStore
+
+log = logging.getLogger(__name__)
+
+_FOREVER: Final = 3600.0
+_BUSY_AFTER: Final = 0.25
+"""Seconds without an empty look after which a worker counts as busy."""
+
+
+class Hands(Protocol):
+    """Who executes what was taken."""
+
+    worker_id: str
+
+    def free(self) -> int:
+        """Tasks it would take now."""
+        ...
+
+    def take(self, tasks: Sequence[ClaimedTask]) -> None:
+        """Execute these."""
+        ...
+
+
+class Intake(TickingService):
+    """The claim loop of a worker."""
+
+    def __init__(
+        self,
+        claimer: Claimer,
+        store: WorkerStore,
+        hands: Hands,
+        settings: WorkerSettings,
+        too_old: Callable[[ProtocolTooOldError], None],
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__("intake", clock=clock)
+        self._claimer = claimer
+        self._store = store
+        self._hands = hands
+        self._poll_min = settings.poll_min_ms / 1000
+        self._poll_max = max(settings.poll_max_ms, settings.poll_min_ms) / 1000
+        self._too_old = too_old
+        self._misses = 0
+        self._last_miss = 0.0
+        self.idle = False
+        """Whether the worker has declared that it waits to be told."""
+
+    def hint(self) -> None:
+        """There is new work: look now."""
+        self._claimer.hint()
+        self._misses = 0
+        self.wake()
+
+    async def tick(self) -> float:
+        """Claim for the free slots; the answer is how long to wait for a wake-up."""
+        free = self._hands.free()
+        if free <= 0:
+            return _FOREVER
+        try:
+            tasks = await self._claimer.claim(free)
+        except ProtocolTooOldError as error:
+            self._too_old(error)
+            return _FOREVER
+        if not tasks:
+            return await self._missed()
+        self._misses = 0
+        self._hands.take(tasks)
+        if self.idle and self._clock.monotonic() - self._last_miss > _BUSY_AFTER:
+            await self._declare(idle=False)
+        return self._poll_min if self._hands.free() else _FOREVER
+
+    async def _missed(self) -> float:
+        self._misses += 1
+        self._last_miss = self._clock.monotonic()
+        if self._misses == 1:
+            return self._poll_min
+        if not self.idle:
+            await self._declare(idle=True)
+            return 0.0
+        return min(self._poll_min * 2.0 ** min(self._misses - 1, 16), self._poll_max)
+
+    async def _declare(self, *, idle: bool) -> None:
+        self.idle = idle  # before the statement: a heartbeat that overtakes it must say the same
+        await self._store.set_idle(self._hands.worker_id, idle=idle)

@@ -1,0 +1,117 @@
+"""A worker as a process: engine, duties, worker, and the signals that end it.
+
+The first SIGTERM or SIGINT stops in good order, a second one at once. Invariant: however it ends, nothing is lost:
+what could not be handed back is found by the sweeper of another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Final, Protocol
+
+from partita.engine.duties import Duties
+from partita.engine.engine import Engine
+from partita.engine.supervisor import Supervisor
+from partita.settings import Settings
+from partita.worker.registry import Tasks
+from partita.worker.runtime import Worker
+
+log = logging.getLogger(__name__)
+
+STOPPED: Final = 0
+STUCK: Final = 5
+"""Exit code when the worker stopped by itself or had to leave a function running in a thread."""
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class SignalSource(Protocol):
+    """Where signals come from; a test has its own."""
+
+    def subscribe(self, signals: Iterable[signal.Signals], handler: Callable[[], None]) -> None:
+        """Call the handler for each of these signals."""
+        ...
+
+    def unsubscribe(self, signals: Iterable[signal.Signals]) -> None:
+        """Leave these signals to whoever had them before."""
+        ...
+
+
+class ProcessSignals:
+    """The signals of this process, delivered on its event loop."""
+
+    def subscribe(self, signals: Iterable[signal.Signals], handler: Callable[[], None]) -> None:
+        """Call the handler for each of these signals."""
+        for number in signals:
+            asyncio.get_running_loop().add_signal_handler(number, handler)
+
+    def unsubscribe(self, signals: Iterable[signal.Signals]) -> None:
+        """Leave these signals to whoever had them before."""
+        for number in signals:
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+
+async def serve(
+    settings: Settings,
+    tasks: Tasks,
+    *,
+    signals: SignalSource | None = None,
+    started: Callable[[Worker], None] | None = None,
+) -> int:
+    """Run a worker until it is told to stop, and return the process's exit code."""
+    source = signals or ProcessSignals()
+    stop, now = asyncio.Event(), asyncio.Event()
+    source.subscribe(SIGNALS, lambda: now.set() if stop.is_set() else stop.set())
+    try:
+        async with await Engine.open(settings, application="partita-worker") as engine:
+            return await _serve(engine, tasks, stop, now, started)
+    finally:
+        source.unsubscribe(SIGNALS)
+
+
+def exit_process(code: int) -> None:
+    """End the process with this code, also when functions still run in threads."""
+    logging.shutdown()
+    os._exit(code)
+
+
+async def _serve(
+    engine: Engine,
+    tasks: Tasks,
+    stop: asyncio.Event,
+    now: asyncio.Event,
+    started: Callable[[Worker], None] | None,
+) -> int:
+    duties = Duties(engine, listen=True)
+    worker = Worker(engine, tasks, duties.wakeups)
+    supervisor = Supervisor()
+    supervisor.start(*duties.services)
+    try:
+        if not await _unless(stop, worker.start()):
+            return STOPPED
+        if started is not None:
+            started(worker)
+        await _unless(stop, worker.wait_stop_wanted())
+        stop.set()
+        log.info("worker %s stops%s", worker.worker_id, f": {worker.stop_reason}" if worker.stop_reason else "")
+        await _unless(now, worker.stop())
+        return STOPPED if worker.ended and not worker.stop_reason else STUCK
+    finally:
+        await supervisor.stop()
+
+
+async def _unless(event: asyncio.Event, work: Coroutine[object, object, object]) -> bool:
+    """Do the work to its end; False when the event came first, which cancels it."""
+
+    async def watch(task: asyncio.Task[object]) -> None:
+        await event.wait()
+        task.cancel()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        watcher = group.create_task(watch(task))
+        task.add_done_callback(lambda _: watcher.cancel())
+    return not task.cancelled()

@@ -1,0 +1,219 @@
+"""A worker: claims tasks, executes them in a bounded number of slots, reports, and stops in good order.
+
+Invariant: an attempt is held from the moment its lease is known until its report is answered, and every heartbeat lists
+exactly the held ones. Stopping takes nothing new, lets tasks finish for a while, and hands back what is left, so that
+another worker goes on without an attempt being spent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+from uuid import UUID
+
+from partita.domain.errors import PartitaError, UnavailableError
+from partita.engine.claims import Claimer, ProtocolTooOldError
+from partita.engine.engine import Engine
+from partita.engine.leases import Heartbeat, give_back
+from partita.engine.requests import PROTOCOL, ClaimedTask, Offer
+from partita.engine.service import Clock
+from partita.engine.supervisor import Jobs, ServiceReport, Supervisor
+from partita.engine.wakeups import Wakeups
+from partita.store.claims import ClaimStore
+from partita.store.duties import Beat, HeldAttempt, WorkerStore
+from partita.store.session import Session
+from partita.worker.attempts import Abandoned, Attempt, HandedBack
+from partita.worker.identity import new_worker_id
+from partita.worker.intake import Intake
+from partita.worker.registry import Tasks
+from partita.worker.reports import Reporter
+
+log = logging.getLogger(__name__)
+
+_LAST_REPORTS: Final = 5.0
+"""Seconds that a stopping worker waits for the answers to its last reports."""
+
+
+class Worker:
+    """Executes tasks for one process. ``start`` and ``stop`` once; the engine stays its owner's."""
+
+    def __init__(
+        self, engine: Engine, tasks: Tasks, wakeups: Wakeups | None = None, *, clock: Clock | None = None
+    ) -> None:
+        """``wakeups``: those of this process; without them the worker finds work by looking."""
+        self._engine = engine
+        self._wakeups = wakeups
+        self._tasks = tasks
+        self._settings = engine.settings.worker
+        self._clock = clock
+        self._output_bytes = engine.settings.limits.output_bytes
+        self._attempts: dict[UUID, Attempt] = {}
+        self._jobs = Jobs("attempt", self._slot_freed)
+        self._supervisor = Supervisor(clock=clock)
+        self._executor = ThreadPoolExecutor(self._settings.slots, thread_name_prefix="partita-task")
+        self._stop_wanted = asyncio.Event()
+        self.queues = frozenset(self._settings.queues)
+        self.draining = False
+        self.ended = False
+        """It has stopped; False after ``stop`` while functions still run in threads: only the process can end these."""
+        self.stop_reason = ""
+        """Why the worker stops by itself; empty while it does not."""
+
+    async def start(self) -> None:
+        """Begin to take tasks; the database need not be reachable yet."""
+        self.worker_id = new_worker_id()
+        namespaces = list(self._settings.namespaces) or None
+        self._offer = Offer(
+            worker_id=self.worker_id,
+            queues=self.queues,
+            namespaces=frozenset(namespaces) if namespaces else None,
+        )
+        self._session = Session(self._engine.database, "worker")
+        self._store = WorkerStore(self._session)
+        self._reporter = Reporter(self._engine, self.worker_id, clock=self._clock)
+        claimer = Claimer(
+            ClaimStore(self._session),
+            worker_id=self.worker_id,
+            queues=sorted(self.queues),
+            namespaces=namespaces,
+            trail_ms=self._engine.settings.engine.claim_trail_ms,
+            clock=self._clock,
+        )
+        self.intake = Intake(claimer, self._store, self, self._settings, self._too_old, clock=self._clock)
+        self.heartbeat = Heartbeat(
+            self._store,
+            self,
+            self._engine.report,
+            interval_ms=self._settings.heartbeat_ms,
+            clock=self._clock,
+        )
+        self._supervisor.start(self.heartbeat)
+        await self.heartbeat.ticked()
+        self._supervisor.start(self.intake)
+        if self._wakeups is not None:
+            self._wakeups.add(self)
+        log.info(
+            "worker %s serves %s in queues %s", self.worker_id, ", ".join(self._tasks), ", ".join(sorted(self.queues))
+        )
+
+    def want_stop(self, reason: str = "") -> None:
+        """Ask whoever runs this worker to stop it."""
+        self.stop_reason = self.stop_reason or reason
+        self._stop_wanted.set()
+
+    async def wait_stop_wanted(self) -> None:
+        """Wait until the worker should be stopped."""
+        await self._stop_wanted.wait()
+
+    async def stop(self, *, grace: float | None = None) -> None:
+        """Take nothing new, let tasks finish for ``grace`` seconds (None: the setting), hand back the rest."""
+        self.draining = True
+        if self._wakeups is not None:
+            self._wakeups.remove(self)
+        await self._supervisor.stop_one(self.intake)
+        self.heartbeat.wake()
+        if not await self._jobs.join(self._settings.stop_grace_ms / 1000 if grace is None else grace):
+            for attempt in tuple(self._attempts.values()):
+                attempt.give_up(HandedBack(), "the worker stops")
+        ended = await self._jobs.join(_LAST_REPORTS)
+        self._reporter.give_up()
+        await self._give_back_forgotten()
+        await self._supervisor.stop()
+        await self._jobs.cancel()
+        await self._leave()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self.ended = ended
+
+    def report(self) -> tuple[ServiceReport, ...]:
+        """State of the worker's own services."""
+        return self._supervisor.report()
+
+    def free(self) -> int:
+        """Slots without a task."""
+        return 0 if self.draining else self._settings.slots - len(self._jobs)
+
+    def wake(self) -> None:
+        """There is work in one of its queues."""
+        self.intake.hint()
+
+    def take(self, tasks: Sequence[ClaimedTask]) -> None:
+        """Execute these tasks, each in a slot."""
+        for claimed in tasks:
+            self._jobs.spawn(self._occupy_slot(self._hold(claimed)), f"{claimed.node}/{claimed.run_id}")
+
+    def beat(self) -> Beat:
+        """What the heartbeat says."""
+        return Beat(
+            worker_id=self.worker_id,
+            lease_ms=self._settings.lease_ms,
+            protocol=PROTOCOL,
+            slots=self._settings.slots,
+            draining=self.draining,
+            idle=self.intake.idle and not self.draining,
+            namespaces=self._settings.namespaces or None,
+            queues=sorted(self.queues),
+            types=list(self._tasks),
+            host=socket.gethostname(),
+            first=self.heartbeat.health.last_tick is None,
+        )
+
+    def held(self) -> Sequence[HeldAttempt]:
+        """Attempts whose end has not been answered yet."""
+        tasks = [attempt.claimed for attempt in self._attempts.values()]
+        return [HeldAttempt(task.run_id, task.node, task.index, task.lease_id) for task in tasks]
+
+    def abandon(self, attempt: HeldAttempt) -> None:
+        """End an attempt that is no longer this worker's; one that is being reported is answered there."""
+        found = self._attempts.get(attempt.lease_id)
+        if found is not None and found.executing:
+            found.give_up(Abandoned("no longer leased to this worker (cancelled, timed out or lost)"), "abandoned")
+
+    def _hold(self, claimed: ClaimedTask) -> Attempt:
+        attempt = Attempt(claimed, self._tasks.get(claimed.type), self._executor, self._output_bytes)
+        self._attempts[claimed.lease_id] = attempt
+        if self.draining:
+            attempt.give_up(HandedBack(), "the worker stops")
+        return attempt
+
+    async def _occupy_slot(self, attempt: Attempt | None) -> None:
+        """Execute an attempt, and what comes with the answer to its report, until nothing does."""
+        while attempt is not None:
+            attempt = await self._finish(attempt)
+
+    def _slot_freed(self) -> None:
+        if not self.draining:
+            self.intake.wake()
+
+    async def _finish(self, attempt: Attempt) -> Attempt | None:
+        try:
+            outcome = await attempt.execute()
+            offer = None if self.draining or attempt.thread_runs else self._offer
+            following = await self._reporter.report(attempt.claimed, outcome, offer)
+            return self._hold(following) if following is not None else None
+        finally:
+            self._attempts.pop(attempt.claimed.lease_id, None)
+            await attempt.settled()
+
+    def _too_old(self, error: ProtocolTooOldError) -> None:
+        log.error("%s; this worker hands its tasks back and stops", error)
+        self.want_stop(str(error))
+
+    async def _give_back_forgotten(self) -> None:
+        """Leases that a lost answer left with this worker."""
+        try:
+            for row in await self._store.answer(self.worker_id, self.held(), 0):
+                if row["verdict"] == "forgotten":
+                    await self._engine.report(give_back(self.worker_id, row))
+        except PartitaError as error:
+            log.warning("worker %s: what it still holds is found by the sweeper: %s", self.worker_id, error)
+
+    async def _leave(self) -> None:
+        try:
+            await self._store.remove(self.worker_id)
+        except UnavailableError as error:
+            log.info("worker %s could not sign off: %s", self.worker_id, error)
+        await self._session.close()
