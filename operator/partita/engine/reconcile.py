@@ -1,0 +1,200 @@
+"""From a WorkflowRun object to the engine: start its run, or apply its controls, or remember why there is no run.
+
+Invariant: the run's id follows from the object (or is named by it) and controls are applied by the object's generation,
+so that taking the same object in any number of times, by any number of operators, gives one run with each control
+applied once. An object is refused as a whole or not at all; nothing is half-started. Trade-off: a refusal that may
+heal (the definition is missing, the clock is behind) is kept as *waiting* and the object is simply taken in again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from partita.domain.errors import (
+    DefinitionNotFoundError,
+    EngineError,
+    InvalidError,
+    NotFoundError,
+    PartitaError,
+    TooEarlyError,
+    UnavailableError,
+)
+from partita.domain.ids import derived_id
+from partita.domain.manifest import RunManifest, parse_run
+from partita.domain.payload import Payload
+from partita.domain.state.events import CancelRequested, ControlsApplied, SignalReceived
+from partita.engine.engine import Engine
+from partita.engine.requests import CrRef, StartRequest
+from partita.store.projection import ProjectionStore, RefusalRow
+
+log = logging.getLogger(__name__)
+
+BY: Final = "kubernetes"
+"""Who started or controlled a run through its object."""
+_MAY_HEAL: Final = (DefinitionNotFoundError, TooEarlyError, EngineError)
+_MESSAGE: Final = 4096
+
+
+class Outcome(StrEnum):
+    """What became of an object."""
+
+    STARTED = "started"
+    APPLIED = "applied"
+    """The run existed; this generation's controls are applied."""
+    WAITING = "waiting"
+    """Refused for now; taking it in again may help."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Which installation takes the objects in."""
+
+    cluster_uid: str
+    engine_id: str
+
+
+class Reconciler:
+    """Takes in WorkflowRun objects of one installation. UnavailableError passes through: try again."""
+
+    def __init__(self, engine: Engine, store: ProjectionStore, installation: Installation) -> None:
+        self._engine = engine
+        self._store = store
+        self._installation = installation
+
+    async def take_in(self, body: Mapping[str, Any], *, refused: bool = False) -> Outcome:
+        """Bring the engine to what an object orders.
+
+        ``refused``: the object may have been refused before, so that a refusal has to be forgotten when it starts.
+        """
+        known = _known_run(body)
+        if known is not None and await self._control(known, body):
+            return Outcome.APPLIED
+        try:
+            outcome = await self._start(body)
+        except UnavailableError:
+            raise
+        except PartitaError as error:
+            return await self._refuse(body, error)
+        if refused:
+            await self._store.forget_refusals(self._installation.engine_id, [body["metadata"]["uid"]])
+        return outcome
+
+    async def gone(self, uid: str, run_id: UUID | None) -> None:
+        """An object was deleted: cancel its run gracefully, forget its refusal."""
+        if run_id is None:
+            await self._store.forget_refusals(self._installation.engine_id, [uid])
+            return
+        event = CancelRequested(mode="Graceful", reason="the WorkflowRun object was deleted", by=BY)
+        try:
+            await self._engine.apply(run_id, event)
+        except NotFoundError:
+            log.debug("run %s of a deleted object does not exist", run_id)
+
+    async def _control(self, run_id: UUID, body: Mapping[str, Any]) -> bool:
+        """Apply the object's controls to its run; False when the run does not exist (yet, or any more)."""
+        try:
+            await self._engine.apply(run_id, controls_of(body))
+        except NotFoundError:
+            return bool((body.get("status") or {}).get("finishedAt"))
+        return True
+
+    async def _start(self, body: Mapping[str, Any]) -> Outcome:
+        manifest, problems = parse_run(body)
+        if manifest is None:
+            raise InvalidError(f"WorkflowRun {body['metadata']['name']}", problems)
+        controls = controls_of(body)
+        reply = await self._engine.start(self._request(body, manifest, controls))
+        if reply.created:
+            return Outcome.STARTED
+        if controls.cr_generation > 1 or not _is_idle(controls):
+            await self._engine.apply(reply.run_id, controls)
+        return Outcome.APPLIED
+
+    def _request(self, body: Mapping[str, Any], manifest: RunManifest, controls: ControlsApplied) -> StartRequest:
+        metadata = body["metadata"]
+        own = derived_run_id(metadata)
+        return StartRequest(
+            namespace=metadata["namespace"],
+            definition=manifest.definition,
+            version=manifest.version,
+            input=manifest.input,
+            run_id=manifest.run_id or own,
+            request_id=own,
+            cr=CrRef(
+                cluster_uid=self._installation.cluster_uid,
+                engine_id=self._installation.engine_id,
+                uid=metadata["uid"],
+                namespace=metadata["namespace"],
+                name=metadata["name"],
+                generation=metadata["generation"],
+            ),
+            idempotency_key=manifest.idempotency_key,
+            start_at=manifest.start_at,
+            priority=manifest.priority,
+            tags=manifest.tags,
+            attributes=manifest.attributes,
+            timeout_ms=manifest.timeout_ms,
+            started_by=BY,
+            controls=None if _is_idle(controls) else controls,
+        )
+
+    async def _refuse(self, body: Mapping[str, Any], error: PartitaError) -> Outcome:
+        metadata = body["metadata"]
+        waiting = isinstance(error, _MAY_HEAL)
+        reference = (body.get("spec") or {}).get("definitionRef") or {}
+        refusal = RefusalRow(
+            cr_uid=metadata["uid"],
+            cr_generation=metadata["generation"],
+            cr_namespace=metadata["namespace"],
+            cr_name=metadata["name"],
+            definition=str(reference.get("name") or ""),
+            waiting=waiting,
+            reason=error.reason,
+            message=str(error)[:_MESSAGE].replace("\0", "�"),
+        )
+        await self._store.record_refusal(self._installation.engine_id, refusal)
+        return Outcome.WAITING if waiting else Outcome.REFUSED
+
+
+def derived_run_id(metadata: Mapping[str, Any]) -> UUID:
+    """The run id that follows from an object's metadata."""
+    return derived_id(metadata["uid"], datetime.fromisoformat(metadata["creationTimestamp"]))
+
+
+def run_id_of(body: Mapping[str, Any]) -> UUID:
+    """The run of an object: the one its status names, else the one it asks for, else the derived one."""
+    text = (body.get("status") or {}).get("runId") or (body.get("spec") or {}).get("runId")
+    return UUID(text) if text else derived_run_id(body["metadata"])
+
+
+def controls_of(body: Mapping[str, Any]) -> ControlsApplied:
+    """The controls in an object's spec, whose shapes the API server has checked."""
+    spec = body.get("spec") or {}
+    cancel = spec.get("cancel")
+    return ControlsApplied(
+        cr_generation=body["metadata"]["generation"],
+        suspend=bool(spec.get("suspend")),
+        cancel=None
+        if cancel is None
+        else CancelRequested(mode=cancel.get("mode") or "Graceful", reason=cancel.get("reason") or "", by=BY),
+        signals=tuple(
+            SignalReceived(id=signal["id"], name=signal["name"], payload=Payload.of(signal.get("payload")), sender=BY)
+            for signal in spec.get("signals") or ()
+        ),
+    )
+
+
+def _known_run(body: Mapping[str, Any]) -> UUID | None:
+    text = (body.get("status") or {}).get("runId")
+    return UUID(text) if text else None
+
+
+def _is_idle(controls: ControlsApplied) -> bool:
+    return not controls.suspend and controls.cancel is None and not controls.signals

@@ -1,0 +1,45 @@
+"""kopf's settings: bounded watches, no events or annotations behind our back, and a quiet log.
+
+``worker_limit`` and ``idle_timeout`` belong together: a handler's slot stays taken for the idle time after its event,
+so that a small limit with kopf's default of 5 s would let few objects through a second.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import kopf
+
+from partita.kube.storage import GenerationStorage, progress_storage
+from partita.settings import Settings
+
+IDLE_SECONDS = 0.2
+
+
+def kopf_settings(settings: Settings) -> kopf.OperatorSettings:
+    """Settings for one operator."""
+    made = kopf.OperatorSettings()
+    made.watching.server_timeout = 300
+    made.watching.client_timeout = 330
+    made.watching.connect_timeout = 10
+    made.watching.inactivity_timeout = 70
+    made.watching.chunk_size = 500
+    made.networking.request_timeout = 30
+    made.networking.connect_timeout = 10
+    made.networking.error_backoffs = (0.2, 0.5, 1, 2, 3, 5, 8)
+    made.queueing.worker_limit = max(settings.operator.worker_limit, settings.engine.batch_size)
+    made.queueing.idle_timeout = IDLE_SECONDS
+    made.queueing.exit_timeout = 2.0
+    made.posting.enabled = False
+    made.posting.loggers = False
+    made.posting.level = logging.WARNING
+    made.persistence.finalizer = "operator.partita.dev/unused"
+    made.persistence.diffbase_storage = GenerationStorage()
+    made.persistence.progress_storage = progress_storage()
+    made.process.ultimate_exiting_timeout = None
+    return made
+
+
+def quiet_logs() -> None:
+    """Let kopf report what went wrong and not every object that went right."""
+    logging.getLogger("kopf").setLevel(logging.WARNING)

@@ -1,0 +1,131 @@
+"""The operator process: one of several leads, watches the cluster, writes statuses and hosts the engine's duties.
+
+Order of the start: find out who we are, check CRDs, schema and its owner, become leader, begin a term. The end runs
+backwards, and the Lease is given up last, when nothing of this process can write any more. Trade-off: a leader that
+loses its Lease ends the process; a fresh one is simpler to reason about than one that leads a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from partita.domain.errors import UnavailableError
+from partita.engine.engine import Engine
+from partita.engine.reconcile import Installation
+from partita.kube.client import KubeClient
+from partita.kube.connection import load_connection
+from partita.kube.health import serving
+from partita.kube.installation import check_crds, check_owner, identify
+from partita.kube.kopf_settings import quiet_logs
+from partita.kube.lease import Lease, LeaseTimes
+from partita.kube.lease_store import KubeLeaseStore
+from partita.kube.resources import LEASE_NAME
+from partita.kube.stopping import first_of, own_signals
+from partita.kube.term import Term
+from partita.settings import OperatorSettings, Settings
+from partita.store.errors import SchemaMissingError
+from partita.store.projection import ProjectionStore
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 2.0
+
+
+class LeadershipLostError(UnavailableError):
+    """Another operator may lead now; this process has to end."""
+
+    reason = "LeadershipLost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorOptions:
+    """What a process is told besides the settings."""
+
+    kubeconfig: Path | None = None
+    """None takes the pod's service account, else ``KUBECONFIG``."""
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{secrets.token_hex(4)}")
+    """Name in the Lease; new at every start, so that a restarted process is not mistaken for its predecessor."""
+    health_host: str = "127.0.0.1"
+    health_port: int = 0
+    """Port of the probes; 0 serves none."""
+    before_write: Callable[[], Awaitable[None]] | None = None
+    """Called before every status patch; a place for fault tests to strike."""
+
+
+async def run_operator(
+    settings: Settings, options: OperatorOptions | None = None, *, stop: asyncio.Event | None = None
+) -> None:
+    """Run until SIGTERM or SIGINT, or until ``stop`` is set.
+
+    Raises LeadershipLostError, ConflictError for a schema of another installation, SchemaMissingError and
+    CrdsMissingError.
+    """
+    options, stop = options or OperatorOptions(), stop or asyncio.Event()
+    quiet_logs()
+    state = ["starting"]
+    async with AsyncExitStack() as stack:
+        stack.enter_context(own_signals(stop))
+        await stack.enter_async_context(serving(options.health_host, options.health_port, lambda: state[0]))
+        client = await stack.enter_async_context(KubeClient(lambda: load_connection(options.kubeconfig)))
+        engine = await stack.enter_async_context(await Engine.open(settings, application="partita-operator"))
+        store = ProjectionStore(engine.database)
+        stack.push_async_callback(store.close)
+        installation = await first_of(stop, _prepare(client, store, settings.operator))
+        if installation is None:
+            return
+        lease = _lease(client, settings.operator, options.identity)
+        state[0] = "standby"
+        await first_of(stop, lease.acquire())
+        if lease.held:
+            state[0] = "leader"
+            await _lead(lease, Term(settings, options, client, engine, store, installation), stop)
+
+
+async def _prepare(client: KubeClient, store: ProjectionStore, settings: OperatorSettings) -> Installation:
+    """Check everything that has to be in place; waits for an API or a database that is away."""
+    while True:
+        try:
+            installation = await identify(client, settings)
+            await check_crds(client)
+            await check_owner(store, installation)
+        except SchemaMissingError:
+            raise
+        except UnavailableError as error:
+            log.warning("operator: waits: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return installation
+
+
+async def _lead(lease: Lease, term: Term, stop: asyncio.Event) -> None:
+    """Work while the Lease is held; raises LeadershipLostError when it is lost."""
+    keeping = asyncio.create_task(lease.keep(), name="partita:lease")
+    working = asyncio.create_task(term.run(stop), name="partita:term")
+    try:
+        await asyncio.wait({keeping, working}, return_when=asyncio.FIRST_COMPLETED)
+        lost = keeping.done()
+        stop.set()
+        await working
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await lease.release()
+    if lost:
+        raise LeadershipLostError("operator: the Lease was lost; another operator may lead now")
+
+
+def _lease(client: KubeClient, settings: OperatorSettings, identity: str) -> Lease:
+    times = LeaseTimes(
+        duration=settings.lease_duration_ms / 1000,
+        deadline=settings.lease_deadline_ms / 1000,
+        pause=settings.lease_renew_ms / 1000,
+        request=settings.lease_renew_ms / 1000,
+    )
+    return Lease(KubeLeaseStore(client, settings.namespace), identity, LEASE_NAME, settings.namespace, times)

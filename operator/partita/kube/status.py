@@ -1,0 +1,225 @@
+"""The status of a WorkflowRun, as a pure function of what the database says.
+
+Invariant: the same summary gives the same status, every field is always written (null where there is nothing, so that a
+merge patch removes what an earlier status said), and the whole stays within its limit: first messages of nodes are
+shortened, then nodes are left out, then the output and the messages of signals. Ids of signals are never left out,
+since a signal may be removed from the spec only while the status lists it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from partita.domain.state.rows import TERMINAL, RunStatus, TimerKind
+from partita.engine.projection import NodeSummary, Refusal, RunSummary, SignalSummary, WaitSummary
+from partita.kube.conditions import Condition, clip, manifests, milliseconds, seconds
+
+Status = dict[str, Any]
+
+_WAITING_LIMIT: Final = 256
+_MESSAGE_LIMIT: Final = 1024
+
+
+def run_status(run: RunSummary, limit: int = 16_384, unsupported: tuple[str, ...] = ()) -> Status:
+    """Status of an object that has a run.
+
+    ``limit``: most bytes, as JSON. ``unsupported``: controls in the spec that have no effect.
+    """
+    for shrink in _SHRINKS:
+        status = _run_status(shrink(run), unsupported)
+        if len(orjson.dumps(status)) <= limit:
+            break
+    return status
+
+
+def refusal_status(refusal: Refusal) -> Status:
+    """Status of an object that has no run: Pending while it waits for its definition, else Failed for good."""
+    generation = refusal.object.generation
+    phase = RunStatus.PENDING if refusal.waiting else RunStatus.FAILED
+    ended = None if refusal.waiting else milliseconds(refusal.created_at)
+    return {
+        "observedGeneration": generation,
+        "revision": 0,
+        "phase": phase.value,
+        "runId": None,
+        "version": None,
+        "progress": None,
+        "waitingFor": _refused_waiting(refusal),
+        "message": clip(refusal.message, 4096),
+        "startedAt": None,
+        "finishedAt": ended,
+        "lastSyncTime": milliseconds(refusal.now),
+        "signals": None,
+        "nodes": None,
+        "output": None,
+        "conditions": manifests(_refusal_conditions(refusal), generation),
+    }
+
+
+def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
+    return {
+        "observedGeneration": run.object.generation,
+        "revision": run.revision,
+        "phase": run.status.value,
+        "runId": str(run.run_id),
+        "version": run.version,
+        "progress": f"{run.done}/{run.total}",
+        "waitingFor": waiting_for(run) or None,
+        "message": clip(_message(run), 4096) or None,
+        "startedAt": milliseconds(run.started_at) if run.started_at else None,
+        "finishedAt": milliseconds(run.finished_at) if run.finished_at else None,
+        "lastSyncTime": milliseconds(run.now),
+        "signals": [_signal(signal) for signal in run.signals] or None,
+        "nodes": [_node(node, run.waits) for node in run.nodes] or None,
+        "output": run.output if isinstance(run.output, dict) else None,
+        "conditions": manifests(_run_conditions(run, unsupported), run.object.generation),
+    }
+
+
+def waiting_for(run: RunSummary) -> str:
+    """What an unfinished run waits for, in words: the first two things and how many more."""
+    if run.status in TERMINAL:
+        return ""
+    if run.status is RunStatus.SUSPENDED:
+        return "resume"
+    waits = [text for wait in sorted(run.waits, key=_order) if (text := _wait(wait))]
+    more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
+    return clip(", ".join(waits[:2]) + more, _WAITING_LIMIT)
+
+
+def _order(wait: WaitSummary) -> tuple[bool, bool, str, str]:
+    """Signals first, since people can send them; then the earliest timer."""
+    return wait.kind != "signal", wait.until is None, seconds(wait.until) if wait.until else "", wait.node
+
+
+def _wait(wait: WaitSummary) -> str:
+    """One wait in words; empty for timers that only bound something else."""
+    until = f" until {seconds(wait.until)}" if wait.until else ""
+    match wait.kind:
+        case "signal":
+            return f"event {wait.name}" + ("" if wait.name == wait.node else f" ({wait.node})")
+        case TimerKind.WAIT:
+            return f"timer {wait.node}{until}"
+        case TimerKind.BACKOFF:
+            return f"retry of {wait.node}{until}"
+        case TimerKind.START:
+            return f"start{until}"
+        case _:
+            return ""
+
+
+def _message(run: RunSummary) -> str:
+    """The latest that people should know: why it ended badly, or which nodes have failed so far."""
+    if run.status in TERMINAL:
+        return run.error or ("" if run.status is RunStatus.SUCCEEDED else run.reason)
+    failed = [f"{node.name}: {node.message}" for node in run.nodes if node.state == "Failed"]
+    return "; ".join(failed[:3])
+
+
+def _signal(signal: SignalSummary) -> Status:
+    message = {"message": clip(signal.message, _MESSAGE_LIMIT)} if signal.message else {}
+    return {"id": signal.id, "state": signal.state, **message}
+
+
+def _node(node: NodeSummary, waits: tuple[WaitSummary, ...]) -> Status:
+    words = [node.message] if node.message and node.state != "Completed" else []
+    if node.state == "Waiting":
+        words += [_wait(wait) for wait in waits if wait.node == node.name]
+    message = clip("; ".join(word for word in words if word), _MESSAGE_LIMIT)
+    return {
+        "name": node.name,
+        "state": node.state,
+        "attempt": node.attempt,
+        **({"message": message} if message else {}),
+    }
+
+
+def _run_conditions(run: RunSummary, unsupported: tuple[str, ...]) -> list[Condition]:
+    ended = run.status in TERMINAL
+    since = run.finished_at or run.created_at
+    outcome = run.status is RunStatus.SUCCEEDED if ended else None
+    reason = run.reason or run.status.value
+    suspended = run.status is RunStatus.SUSPENDED
+    dead = [wait for wait in run.waits if wait.dead is not None]
+    return [
+        _accepted(run, unsupported),
+        Condition("Completed", ended, reason if ended else run.status.value, _ending(run), since),
+        Condition("Succeeded", outcome, reason, _message(run) if ended else "the run has not ended", since),
+        Condition(
+            "Suspended",
+            suspended,
+            "Suspended" if suspended else "NotSuspended",
+            "nothing new starts until spec.suspend is false" if suspended else "",
+            run.suspension_at or run.created_at,
+        ),
+        Condition(
+            "Synced",
+            not dead,
+            "EngineError" if dead else "Synced",
+            f"timer of {dead[0].node or 'the run'} was given up: {dead[0].dead}" if dead else "",
+            run.created_at,
+        ),
+    ]
+
+
+def _accepted(run: RunSummary, unsupported: tuple[str, ...]) -> Condition:
+    if not unsupported:
+        return Condition("Accepted", True, "Started", f"run {run.run_id}", run.created_at)
+    names = ", ".join(f"spec.{name}" for name in unsupported)
+    words = f"run {run.run_id}; {names}: not supported by this version, has no effect"
+    return Condition("Accepted", True, "ControlNotSupported", words, run.created_at)
+
+
+def _ending(run: RunSummary) -> str:
+    return f"{run.done} of {run.total} nodes settled"
+
+
+def _refusal_conditions(refusal: Refusal) -> list[Condition]:
+    since = refusal.created_at
+    words = "the run has not started" if refusal.waiting else "the run was refused"
+    return [
+        Condition("Accepted", False, refusal.reason, refusal.message, since),
+        Condition("Completed", not refusal.waiting, refusal.reason, words, since),
+        Condition("Succeeded", None if refusal.waiting else False, refusal.reason, words, since),
+        Condition("Suspended", False, "NotSuspended", "", since),
+        Condition("Synced", True, "Synced", "", since),
+    ]
+
+
+def _refused_waiting(refusal: Refusal) -> str | None:
+    if not refusal.waiting:
+        return None
+    return "its definition" if refusal.reason == "DefinitionNotFound" else "another try to start"
+
+
+def _with_nodes(count: int, characters: int) -> Callable[[RunSummary], RunSummary]:
+    def shrink(run: RunSummary) -> RunSummary:
+        nodes = tuple(replace(node, message=clip(node.message, characters)) for node in run.nodes[:count])
+        return replace(run, nodes=nodes)
+
+    return shrink
+
+
+def _without_output(run: RunSummary) -> RunSummary:
+    return replace(_with_nodes(0, 1)(run), output=None, error=clip(run.error, 1024))
+
+
+def _only_ids(run: RunSummary) -> RunSummary:
+    signals = tuple(replace(signal, message=clip(signal.message, 64)) for signal in run.signals)
+    return replace(_without_output(run), signals=signals)
+
+
+_SHRINKS: Final[tuple[Callable[[RunSummary], RunSummary], ...]] = (
+    lambda run: run,
+    _with_nodes(20, 200),
+    _with_nodes(5, 100),
+    _with_nodes(0, 1),
+    _without_output,
+    _only_ids,
+)
+"""From nothing to the most, each tried until the status fits. The last always does: 64 ids of 63 and messages of 64
+characters, and four conditions with at most 1 KiB of message, are about 14 KiB."""

@@ -1,0 +1,147 @@
+"""One term of a leader: everything that only a leader does, from the epoch to the last daemon.
+
+Invariant: what is started here is ended here, in the reverse order, before ``run`` returns. The parts know each other
+only through the few callables that are wired up here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kopf import OperatorRegistry
+
+from partita.engine.duties import shared_duties
+from partita.engine.engine import Engine
+from partita.engine.projection import Projections
+from partita.engine.reconcile import Installation, Reconciler
+from partita.engine.service import Service
+from partita.engine.supervisor import Supervisor
+from partita.engine.wakeups import Wakeups
+from partita.kube.client import KubeClient
+from partita.kube.connection import load_connection
+from partita.kube.definitions import CREATED_BY, Definitions
+from partita.kube.embedding import EmbeddedKopf
+from partita.kube.engine_object import EngineObject, EngineWatch
+from partita.kube.hosting import Host
+from partita.kube.installation import EngineEvents, begin_term
+from partita.kube.kopf_settings import kopf_settings
+from partita.kube.mirror import Mirror
+from partita.kube.projector import Projector
+from partita.kube.registry import build_registry
+from partita.kube.resync import Actions, Resync, Scope
+from partita.kube.retrying import retrying
+from partita.kube.runs import Runs, Waiting
+from partita.kube.stopping import first_of, take_signals
+from partita.kube.ttl import TimeToLive
+from partita.settings import Settings
+from partita.store.projection import ProjectionStore
+
+if TYPE_CHECKING:
+    from partita.kube.operator import OperatorOptions
+
+log = logging.getLogger(__name__)
+
+PATIENT = 100_000
+"""Tries of what a term cannot do without; the operator is stopped from outside if it never works."""
+
+
+class Term:
+    """Wires the parts of a leader together and runs them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        options: OperatorOptions,
+        client: KubeClient,
+        engine: Engine,
+        store: ProjectionStore,
+        installation: Installation,
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._client = client
+        self._engine = engine
+        self._store = store
+        self._installation = installation
+        self._supervisor = Supervisor()
+        self._mirror = Mirror()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until ``stop`` is set; raises what ends kopf otherwise."""
+        epoch = await first_of(stop, retrying(lambda: begin_term(self._store, self._installation), tries=PATIENT))
+        target = EngineObject(self._client, self._settings.operator.namespace)
+        if epoch is None or await first_of(stop, retrying(target.ensure, tries=PATIENT)) is None:
+            return
+        log.info("operator: %s leads term %d of %s", self._options.identity, epoch, self._installation.engine_id)
+        kopf = EmbeddedKopf(kopf_settings(self._settings), self._watched())
+        registry = self._assemble(kopf, target, epoch)
+        try:
+            await kopf.start(registry)
+            take_signals(stop)
+            self._supervisor.start(self._watch(target, epoch))
+            await first_of(stop, kopf.ended())
+        finally:
+            await kopf.stop()
+            await self._supervisor.stop()
+
+    def _watched(self) -> tuple[str, ...]:
+        """Namespaces that kopf watches: the chosen ones and our own, where the WorkflowEngine is; empty means all."""
+        operator = self._settings.operator
+        return tuple({*operator.watch_namespaces, operator.namespace}) if operator.watch_namespaces else ()
+
+    def _assemble(self, kopf: EmbeddedKopf, target: EngineObject, epoch: int) -> OperatorRegistry:
+        operator = self._settings.operator
+        projector = self._projector(epoch)
+        reconciler = Reconciler(self._engine, self._store, self._installation)
+        runs = Runs(self._client, reconciler, self._mirror, projector.refused)
+        definitions = Definitions(self._client, self._engine, Waiting(runs, self._store, self._installation).appeared)
+        resync = self._resync(runs, definitions, kopf)
+        ttl = TimeToLive(self._client, self._mirror, self._store.now, operator.ttl_after_finished_ms)
+        host = Host(operator.namespace, [*self._duties(), projector, resync, ttl], self._supervisor)
+        events = EngineEvents(host, target, self._store, epoch)
+        connect = partial(load_connection, self._options.kubeconfig)
+        return build_registry(connect, definitions, runs, host, events, operator.watch_namespaces)
+
+    def _duties(self) -> tuple[Service, ...]:
+        """The engine's own duties: timers, sweeper, inbox, upkeep, and wake-ups for workers elsewhere."""
+        wakeups = Wakeups(self._engine.database)
+        self._engine.notices.ready.append(wakeups.enqueued)
+        return shared_duties(self._engine, wakeups, listen=False)
+
+    def _projector(self, epoch: int) -> Projector:
+        projections = Projections(self._store, self._settings.limits, self._installation.engine_id, epoch)
+        return Projector(
+            self._client,
+            projections,
+            self._mirror,
+            status_bytes=self._settings.limits.status_bytes,
+            before_write=self._options.before_write,
+        )
+
+    def _resync(self, runs: Runs, definitions: Definitions, kopf: EmbeddedKopf) -> Resync:
+        operator = self._settings.operator
+
+        async def forget(uids: frozenset[str]) -> None:
+            for uid in uids:
+                self._mirror.forget(uid)
+            await kopf.forget(uids)
+
+        return Resync(
+            self._client,
+            self._store,
+            self._mirror,
+            Actions(run_gone=runs.gone, run_missed=runs.take_in, definition_gone=definitions.gone, forget=forget),
+            Scope(
+                cluster_uid=self._installation.cluster_uid,
+                engine_id=self._installation.engine_id,
+                created_by=CREATED_BY,
+                namespaces=operator.watch_namespaces,
+            ),
+            interval_ms=operator.resync_interval_ms,
+        )
+
+    def _watch(self, target: EngineObject, epoch: int) -> EngineWatch:
+        return EngineWatch(target, self._store, self._supervisor.report, leader=self._options.identity, epoch=epoch)
