@@ -69,6 +69,8 @@ class EngineSettings:
 
     batch_size: int = _int(200, 1, 5_000)
     """Most events in one transaction."""
+    lanes: int = _int(2, 1, 16)
+    """Connections on which one process commits at the same time, each for its share of the run ids."""
     queue_size: int = _int(10_000, 1, 1_000_000)
     """Most events that wait for a transaction in one process; beyond it a request is refused as Overloaded."""
     skips_before_blocking: int = _int(3, 1, 100)

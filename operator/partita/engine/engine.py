@@ -14,10 +14,11 @@ from partita.domain.payload import Json
 from partita.domain.state.events import Event, Reply
 from partita.engine.coordinator import Coordinator
 from partita.engine.definitions import Definitions
+from partita.engine.notices import Notices
 from partita.engine.requests import Deployed, Offer, Report, ReportReply, StartReply, StartRequest, Version
 from partita.engine.starts import Starts
 from partita.settings import Settings
-from partita.store.database import Connection, Database
+from partita.store.database import Connection, Database, Record
 
 
 class Engine:
@@ -26,9 +27,9 @@ class Engine:
     def __init__(self, settings: Settings, database: Database) -> None:
         self.settings = settings
         self.database = database
-        self.definitions = Definitions(database, settings.limits)
+        self.definitions = Definitions(database, defaults_of(settings.limits))
         self.coordinator = Coordinator(database, settings, self.definitions)
-        self._starts = Starts(self.coordinator, self.definitions, settings)
+        self._starts = Starts(self.coordinator, self.definitions, settings, database)
 
     @classmethod
     async def open(cls, settings: Settings, *, application: str = "partita") -> Self:
@@ -40,7 +41,14 @@ class Engine:
     async def close(self) -> None:
         """Commit what was accepted, refuse what comes later, and give back the connections."""
         await self.coordinator.close()
+        await self._starts.close()
+        await self.definitions.close()
         await self.database.close()
+
+    @property
+    def notices(self) -> Notices:
+        """What committed batches tell this process's duties."""
+        return self.coordinator.notices
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,12 +64,12 @@ class Engine:
         """
         return await self._starts.start(request)
 
-    async def apply(self, run_id: UUID, event: Event, *, request_id: UUID | None = None) -> Reply:
-        """Let something happen to a run: a signal or a control.
+    async def apply(self, run_id: UUID, event: Event) -> Reply:
+        """Let something happen to a run: a signal or a control, all of which may be sent again.
 
         Raises NotFoundError when there is no such run, EngineError when the event cannot be decided or stored.
         """
-        return await self.coordinator.apply(run_id, event, request_id=request_id)
+        return await self.coordinator.apply(run_id, event)
 
     async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
         """Record the end of an attempt; with an offer, the answer may carry the run's next task, already leased."""
@@ -86,3 +94,7 @@ class Engine:
     async def start_in(self, connection: Connection, request: StartRequest) -> UUID:
         """Start a run as part of the caller's own transaction; it begins after that transaction commits."""
         return await self._starts.start_in(connection, request)
+
+    async def deliver(self, row: Record) -> object:
+        """Apply a due row of ``run_inbox``; raises its error after having counted it on the row."""
+        return await self._starts.deliver(row)

@@ -146,3 +146,5 @@ class Version:
     id: UUID
     version: int
     definition: Definition
+    config: Payload | None
+    """The definition's constants, encoded once; None when it has none."""

@@ -1,0 +1,162 @@
+"""Admitting starts: which of a batch's starts make a new run, and which were made before.
+
+Invariant: everything that refuses a start is found before the first row is written, and a start that meets another
+one at a unique index makes the whole batch begin again, so that nothing of a refused run is ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from partita.domain import ids
+from partita.domain.errors import ConflictError, ExpiredError, IdempotencyKeyInUseError, PartitaError
+from partita.domain.state.effects import Slice
+from partita.domain.state.rows import RunStatus
+from partita.engine.requests import StartReply
+from partita.engine.submissions import Start
+from partita.engine.turns import CollidedError, Group, Turn
+from partita.settings import RetentionSettings
+from partita.store import fences, starts
+from partita.store.database import Connection
+from partita.store.slices import Loaded, StoredRun
+from partita.store.sql import Sql
+from partita.store.starts import HeldKey, NewRun, RunKey
+
+_MONTH = timedelta(days=31)
+
+
+async def admit(
+    connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]], loaded: Loaded, retention: RetentionSettings
+) -> list[Group]:
+    """Answer the starts that make no new run; a group for each that does."""
+    keys = [key for _, start in turns for key in start.keys]
+    held = await starts.held_keys(connection, sql, keys) if keys else {}
+    for turn, start in turns:
+        found = _existing(start, loaded.runs.get(start.run_id), held) or _unacceptable(start, loaded, retention)
+        if found is not None:
+            turn.settle(found)
+    await _check_versions(connection, sql, turns)
+    await _take_inbox(connection, sql, turns)
+    return [_group(turn, start) for turn, start in turns if not turn.settled]
+
+
+def _existing(start: Start, stored: StoredRun | None, held: dict[RunKey, HeldKey]) -> StartReply | PartitaError | None:
+    """The answer of a start whose run, or whose key's run, exists."""
+    request = start.request
+    if stored is not None:
+        same = stored.start_request_id == request.request_id
+        if same or (request.cr is not None and stored.row.cr_uid == request.cr.uid):
+            return StartReply(stored.row.id, created=False, status=stored.row.status)
+        return ConflictError(
+            f"run {start.run_id}: runId: was started by another request; expected an id that was not used before",
+            hint=f"partita get {start.run_id}",
+        )
+    for key in start.keys:
+        holder = held.get(key)
+        if holder is not None:
+            return _held(start, key, holder)
+    return None
+
+
+def _held(start: Start, key: RunKey, holder: HeldKey) -> StartReply | PartitaError:
+    if key.scope == "idempotency":
+        other_cr = start.request.cr is not None and holder.cr_uid not in ("", start.request.cr.uid)
+        if holder.input_hash != start.input_hash or other_cr:
+            what = "another WorkflowRun" if other_cr else "a run with another input"
+            return IdempotencyKeyInUseError(
+                f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to {what}, {holder.run_id}; expected a key of "
+                "its own",
+                hint=f"partita get {holder.run_id}",
+            )
+    if holder.status is None:
+        return ExpiredError(f"run {holder.run_id}: was started before and its month has been dropped")
+    return StartReply(holder.run_id, created=False, status=holder.status)
+
+
+def _unacceptable(start: Start, loaded: Loaded, retention: RetentionSettings) -> PartitaError | None:
+    try:
+        ids.check_acceptable(
+            start.run_id, floor=loaded.retention_floor, now=loaded.now, ahead_ms=retention.accept_ahead_ms
+        )
+    except PartitaError as error:
+        return error
+    return None
+
+
+async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]]) -> None:
+    """Starts whose version was replaced or deleted meanwhile are answered with None: resolve it again."""
+    asked = {
+        (start.version.id, start.version.version, start.request.version is not None)
+        for turn, start in turns
+        if not turn.settled
+    }
+    if not asked:
+        return
+    usable = await starts.startable(connection, sql, sorted(asked))
+    for turn, start in turns:
+        if not turn.settled and (start.version.id, start.version.version) not in usable:
+            turn.settle(None)
+
+
+async def _take_inbox(connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]]) -> None:
+    """The inbox row of a relayed start goes with its run; one that is gone was relayed by another process."""
+    relayed = [
+        start.inbox_id for turn, start in turns if start.inbox_id is not None and not isinstance(turn.answer, Exception)
+    ]
+    if not relayed:
+        return
+    taken = await fences.take_inbox(connection, sql, relayed)
+    for turn, start in turns:
+        if start.inbox_id is not None and start.inbox_id not in taken and not turn.settled:
+            turn.settle(StartReply(start.run_id, created=False, status=RunStatus.PENDING))
+
+
+def _group(turn: Turn, start: Start) -> Group:
+    turn.event = start.event
+    slice_ = Slice(start.version.definition, None, start.input, whole=True)
+    slice_.timers, slice_.waits, slice_.signals, slice_.leased = [], [], [], set()
+    return Group(start.run_id, start.version, slice_, [turn])
+
+
+async def insert(connection: Connection, sql: Sql, groups: Sequence[Group], retention: RetentionSettings) -> None:
+    """Insert the new runs with their keys; raises CollidedError when another transaction came first."""
+    new = [
+        _new_run(group, start, retention) for group in groups if isinstance(start := group.turns[0].submission, Start)
+    ]
+    if not new:
+        return
+    if not await starts.insert_keys(connection, sql, new) or not await starts.insert_runs(connection, sql, new):
+        raise CollidedError
+
+
+def _new_run(group: Group, start: Start, retention: RetentionSettings) -> NewRun:
+    request, cr = start.request, start.request.cr
+    if group.effects is None:
+        raise CollidedError
+    return NewRun(
+        effects=group.effects,
+        definition_id=start.version.id,
+        start_request_id=request.request_id,
+        started_by=request.started_by,
+        cluster_uid=cr.cluster_uid if cr else None,
+        engine_id=cr.engine_id if cr else None,
+        idempotency_key=request.idempotency_key,
+        tags=request.tags,
+        attributes=dict(request.attributes),
+        input=start.input,
+        config=start.version.config,
+        keys=start.keys,
+        input_hash=start.input_hash,
+        keys_expire_at=ids.time_of(start.run_id) + _MONTH * retention.months,
+    )
+
+
+def run_keys(run_namespace: str, cluster_uid: str | None, cr_uid: str | None, key: str | None) -> tuple[RunKey, ...]:
+    """The names that a start claims."""
+    keys = []
+    if cluster_uid is not None and cr_uid is not None:
+        keys.append(RunKey("cr", cluster_uid, cr_uid))
+    if key is not None:
+        keys.append(RunKey("idempotency", run_namespace, key))
+    return tuple(keys)

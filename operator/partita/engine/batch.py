@@ -1,0 +1,176 @@
+"""One transaction: lock, read, fence, decide and write the submissions of many runs.
+
+Invariant: statement 1 locks and reads nothing else; everything that is decided upon is read after it; no other
+statement locks a run that existed before. The number of statements depends on the kinds of submissions, never on how
+many there are. Trade-off: one failure undoes the whole batch, which is then tried again in parts by ``transactor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from partita.domain.errors import NotFoundError
+from partita.domain.state.effects import Context, Effects, Limits, Slice
+from partita.domain.state.events import Reply
+from partita.engine import admission, fencing, handoff, rounds
+from partita.engine.definitions import Definitions
+from partita.engine.handoff import Urgency
+from partita.engine.notices import Notices
+from partita.engine.requests import PROTOCOL, ReportReply, StartReply
+from partita.engine.submissions import Happening, Reported, Start, Submission
+from partita.engine.turns import Group, OutdatedError, Turn
+from partita.settings import Settings
+from partita.store import slices
+from partita.store.database import Connection
+from partita.store.sequence import ReadySequence
+from partita.store.slices import Loaded
+from partita.store.sql import Sql
+from partita.store.writes import ProjectionDelays, Writes
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every batch of a process works with."""
+
+    sql: Sql
+    settings: Settings
+    limits: Limits
+    delays: ProjectionDelays
+    definitions: Definitions
+    notices: Notices
+    urgency: Urgency
+
+
+class Batch:
+    """The submissions of one transaction; used once."""
+
+    __slots__ = ("_tools", "_wait", "skipped", "turns", "writes", "xid")
+
+    def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
+        self._tools = tools
+        self._wait = wait
+        self.turns = [Turn(submission) for submission in sorted(submissions, key=lambda one: one.rank)]
+        self.skipped: list[Submission] = []
+        """Submissions whose run another process held."""
+        self.writes: Writes | None = None
+        self.xid = ""
+        """The transaction's id; empty until it is known."""
+
+    async def run(self, connection: Connection) -> None:
+        """Everything between BEGIN and COMMIT."""
+        tools = self._tools
+        loaded = await self._lock_and_load(connection)
+        self.xid = loaded.xid
+        if loaded.oldest_protocol > PROTOCOL:
+            raise OutdatedError(
+                f"engine: protocol {PROTOCOL} is too old; expected {loaded.oldest_protocol} or newer",
+                hint="run the program version that migrated the schema",
+            )
+        starts = [(turn, turn.submission) for turn in self.turns if isinstance(turn.submission, Start)]
+        others = [turn for turn in self.turns if not isinstance(turn.submission, Start) and not turn.settled]
+        new = await admission.admit(connection, tools.sql, starts, loaded, tools.settings.retention) if starts else []
+        await fencing.fence(connection, tools.sql, others, paused=loaded.paused)
+        groups = new + await self._groups(connection, others, loaded)
+        if not groups:
+            return
+        context = Context(loaded.now, tools.limits)
+        await rounds.decide_batch(connection, tools.sql, groups, context, tools.settings.engine.decide_rounds)
+        if not loaded.paused:
+            await handoff.hand_on(connection, tools.sql, groups, tools.urgency, loaded.now)
+        if new:
+            await admission.insert(connection, tools.sql, new, tools.settings.retention)
+        await self._write(connection, groups, loaded)
+        _answer(groups)
+
+    async def _lock_and_load(self, connection: Connection) -> Loaded:
+        """Statement 1, and the run rows after it; skipped and missing runs leave the batch here."""
+        sql = self._tools.sql
+        existing = sorted({t.submission.run_id for t in self.turns if not isinstance(t.submission, Start)})
+        locked = await slices.lock_runs(connection, sql, existing, wait=self._wait) if existing else set()
+        loaded = await slices.load_runs(connection, sql, [t.submission.run_id for t in self.turns])
+        staying = []
+        for turn in self.turns:
+            one = turn.submission
+            if isinstance(one, Start) or one.run_id in locked:
+                staying.append(turn)
+            elif one.run_id in loaded.runs:
+                self.skipped.append(one)
+            else:
+                turn.settle(_missing(one))
+                staying.append(turn)
+        self.turns = staying
+        return loaded
+
+    async def _groups(self, connection: Connection, turns: Sequence[Turn], loaded: Loaded) -> list[Group]:
+        """The turns that have an event, by run, with an empty slice to load into."""
+        by_run: dict[UUID, list[Turn]] = {}
+        for turn in turns:
+            if turn.event is not None:
+                by_run.setdefault(turn.submission.run_id, []).append(turn)
+        runs = {run_id: loaded.runs[run_id] for run_id in by_run}
+        versions = await self._tools.definitions.versions(
+            connection, {(run.definition_id, run.row.version) for run in runs.values()}
+        )
+        groups = []
+        for run_id, of_run in by_run.items():
+            run = runs[run_id]
+            version = versions[run.definition_id, run.row.version]
+            groups.append(Group(run_id, version, Slice(version.definition, run.row), of_run))
+        return groups
+
+    async def _write(self, connection: Connection, groups: Sequence[Group], loaded: Loaded) -> None:
+        tools = self._tools
+        writes = Writes(loaded.now, ReadySequence(loaded.now), tools.delays)
+        for group in groups:
+            if group.effects is not None:
+                writes.add(group.slice, group.effects, group.handed)
+        await writes.send(connection, tools.sql)
+        self.writes = writes
+
+    def deliver(self) -> None:
+        """Answer the callers and tell the process's duties, after the commit."""
+        for turn in self.turns:
+            if isinstance(turn.answer, Exception):
+                turn.submission.fail(turn.answer)
+            else:
+                turn.submission.answer(turn.answer)
+        writes, notices = self.writes, self._tools.notices
+        if writes is None:
+            return
+        if writes.queues:
+            notices.tell_ready(frozenset(writes.queues))
+        if writes.timers:
+            notices.tell_timer(min(row[1] for row in writes.timers))
+        if writes.projections:
+            notices.tell_projection()
+
+
+def _missing(one: Submission) -> object:
+    """The answer of a submission whose run does not exist."""
+    if isinstance(one, Reported):
+        return ReportReply("stale")
+    if isinstance(one, Happening):
+        return NotFoundError(f"run {one.run_id}: does not exist; expected the id of a run", hint="partita list")
+    return fencing.STALE
+
+
+def _answer(groups: Sequence[Group]) -> None:
+    for group in groups:
+        for turn in group.turns:
+            if turn.decided is not None and group.effects is not None:
+                turn.settle(_answer_of(turn, turn.decided, group.effects))
+
+
+def _answer_of(turn: Turn, decided: Effects, merged: Effects) -> object:
+    one = turn.submission
+    if isinstance(one, Start):
+        return StartReply(one.run_id, created=True, status=merged.run.status)
+    if isinstance(one, Reported):
+        return ReportReply(_report_outcome(decided.reply), turn.next)
+    return decided.reply
+
+
+def _report_outcome(reply: Reply) -> str:
+    return "stale" if reply.outcome == "refused" else reply.outcome

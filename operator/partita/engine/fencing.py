@@ -1,0 +1,198 @@
+"""From submissions to events: only what its fence allows has happened.
+
+Invariant: called after the runs were locked; each lease, timer, ready or inbox row makes at most one event, whoever
+else claims it. A report without its lease is answered from the history: recorded before, or stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from partita.domain.payload import NULL
+from partita.domain.state.events import (
+    AttemptTimedOut,
+    DeadlineReached,
+    Event,
+    LeaseLost,
+    Reply,
+    ScheduleToStartExpired,
+    TaskCompleted,
+    TaskFailed,
+    TimerDue,
+)
+from partita.domain.state.rows import TimerKind
+from partita.engine.requests import ClaimedTask, Report, ReportReply
+from partita.engine.submissions import Happening, LeaseEnded, ReadyExpired, Reported, Submission, TimerFell
+from partita.engine.turns import Turn
+from partita.store import fences
+from partita.store.database import Connection
+from partita.store.fences import Demand, EndedLease, HandedOn, LeaseFence, ReadyFence, RecordedAttempt, TimerFence
+from partita.store.sql import Sql
+
+S = TypeVar("S", bound=Submission)
+STALE = Reply("stale")
+_Won = dict[tuple[UUID, str, int, UUID], EndedLease]
+
+
+async def fence(connection: Connection, sql: Sql, turns: Sequence[Turn], *, paused: bool) -> None:
+    """Give each turn its event or its answer. While the engine is paused no timer falls due."""
+    for turn, unfenced in _of(turns, Happening):
+        if unfenced.inbox_id is None:
+            turn.event = unfenced.event
+    await _ready(connection, sql, _of(turns, ReadyExpired), paused=paused)
+    await _leases(connection, sql, turns)
+    await _timers(connection, sql, _of(turns, TimerFell), paused=paused)
+    await _inbox(connection, sql, [pair for pair in _of(turns, Happening) if pair[1].inbox_id is not None])
+
+
+def _of(turns: Sequence[Turn], kind: type[S]) -> list[tuple[Turn, S]]:
+    return [(turn, turn.submission) for turn in turns if isinstance(turn.submission, kind)]
+
+
+async def _ready(connection: Connection, sql: Sql, pairs: list[tuple[Turn, ReadyExpired]], *, paused: bool) -> None:
+    if not pairs:
+        return
+    wanted = [] if paused else [ReadyFence.of(one.run_id, one.key, one.attempt, one.ready) for _, one in pairs]
+    won = await fences.expire_ready(connection, sql, wanted) if wanted else set()
+    for turn, one in pairs:
+        place = (one.run_id, one.key.node, one.key.index, one.attempt)
+        if place in won:
+            won.discard(place)
+            turn.event = ScheduleToStartExpired(node=one.key.node, index=one.key.index, attempt=one.attempt)
+        else:
+            turn.settle(STALE)
+
+
+async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn]) -> None:
+    reports, endings = _of(turns, Reported), _of(turns, LeaseEnded)
+    wanted = [
+        LeaseFence(r.run_id, r.node, r.index, r.attempt, r.lease_id, Demand.WORKER)
+        for r in (reported.report for _, reported in reports)
+    ]
+    wanted += [LeaseFence(e.run_id, e.key.node, e.key.index, e.attempt, e.lease_id, e.demand) for _, e in endings]
+    if not wanted:
+        return
+    won = await fences.end_leases(connection, sql, wanted)
+    late: list[tuple[Turn, Reported]] = []
+    winners: set[UUID] = set()
+    for turn, reported in reports:
+        report = reported.report
+        lease = won.pop((report.run_id, report.node, report.index, report.lease_id), None)
+        if lease is not None:
+            winners.add(report.lease_id)
+            turn.event = _reported(report, lease)
+        elif report.lease_id in winners:
+            turn.settle(ReportReply("already_applied"))
+        else:
+            late.append((turn, reported))
+    _ended(endings, won)
+    if late:
+        await _answer_late(connection, sql, late)
+
+
+def _reported(report: Report, lease: EndedLease) -> Event:
+    node, index, attempt = report.node, report.index, report.attempt
+    worker, since = lease.worker_id, lease.claimed_at
+    if report.handed_back:
+        return LeaseLost(node=node, index=index, attempt=attempt, worker=worker, started_at=since, handed_back=True)
+    if report.error is None:
+        output = report.output or NULL
+        return TaskCompleted(node=node, index=index, attempt=attempt, output=output, worker=worker, started_at=since)
+    return TaskFailed(
+        node=node,
+        index=index,
+        attempt=attempt,
+        error=report.error,
+        worker=worker,
+        started_at=since,
+        retryable=report.retryable,
+        retry_after_ms=report.retry_after_ms,
+    )
+
+
+def _ended(pairs: list[tuple[Turn, LeaseEnded]], won: _Won) -> None:
+    for turn, one in pairs:
+        lease = won.pop((one.run_id, one.key.node, one.key.index, one.lease_id), None)
+        if lease is None:
+            turn.settle(STALE)
+            continue
+        kind = AttemptTimedOut if one.demand is Demand.OVERDUE else LeaseLost
+        turn.event = kind(
+            node=one.key.node,
+            index=one.key.index,
+            attempt=one.attempt,
+            worker=lease.worker_id,
+            started_at=lease.claimed_at,
+        )
+
+
+async def _answer_late(connection: Connection, sql: Sql, late: list[tuple[Turn, Reported]]) -> None:
+    """Reports whose lease is gone: recorded before (then with the task that was handed on), or stale."""
+    reports = [reported.report for _, reported in late]
+    asked = [(r.run_id, r.generation, r.node, r.index, r.attempt, r.worker_id) for r in reports]
+    recorded = await fences.recorded_attempts(connection, sql, asked)
+    known: list[tuple[Turn, Reported]] = []
+    for turn, reported in late:
+        r = reported.report
+        if RecordedAttempt(r.run_id, r.node, r.index, r.attempt, r.worker_id) in recorded:
+            turn.settle(ReportReply("already_applied"))
+            if reported.offer is not None:
+                known.append((turn, reported))
+        else:
+            turn.settle(ReportReply("stale"))
+    if not known:
+        return
+    requests = [(reported.run_id, reported.report.request_id) for _, reported in known]
+    handed = await fences.handed_on(connection, sql, requests)
+    for turn, reported in known:
+        task = handed.get(reported.report.request_id)
+        if task is not None:
+            turn.settle(ReportReply("already_applied", _claimed(reported.run_id, task)))
+
+
+def _claimed(run_id: UUID, task: HandedOn) -> ClaimedTask:
+    return ClaimedTask(
+        run_id=run_id,
+        generation=task.generation,
+        node=task.node,
+        index=task.index,
+        attempt=task.attempt,
+        lease_id=task.lease_id,
+        type=task.type,
+        queue=task.queue,
+        namespace=task.namespace,
+        input=task.input,
+        deadline=task.deadline_at,
+        timeout_ms=round((task.deadline_at - task.claimed_at).total_seconds() * 1000),
+    )
+
+
+async def _timers(connection: Connection, sql: Sql, pairs: list[tuple[Turn, TimerFell]], *, paused: bool) -> None:
+    if not pairs:
+        return
+    wanted = [TimerFence(one.run_id, one.timer.kind.value, one.timer.node, one.timer.index) for _, one in pairs]
+    won = set() if paused else await fences.fire_timers(connection, sql, wanted)
+    for (turn, one), place in zip(pairs, wanted, strict=True):
+        if place not in won:
+            turn.settle(STALE)
+            continue
+        won.discard(place)
+        timer = one.timer
+        if timer.kind is TimerKind.DEADLINE:
+            turn.event = DeadlineReached()
+        else:
+            turn.event = TimerDue(kind=timer.kind, node=timer.node, index=timer.index)
+
+
+async def _inbox(connection: Connection, sql: Sql, pairs: list[tuple[Turn, Happening]]) -> None:
+    if not pairs:
+        return
+    taken = await fences.take_inbox(connection, sql, [one.inbox_id for _, one in pairs if one.inbox_id is not None])
+    for turn, one in pairs:
+        if one.inbox_id in taken:
+            taken.discard(one.inbox_id)
+            turn.event = one.event
+        else:
+            turn.settle(STALE)

@@ -1,0 +1,137 @@
+"""A queue of submissions in front of one connection: group commit.
+
+Purpose: while a transaction is in flight its successors gather, and the next one takes them all. Invariant: nothing
+waits when nothing is in flight; a run that another process holds never stops the others (it is skipped, and after
+some skips waited for on a connection of its own); the queue is bounded. Trade-off: no linger; a lone request pays one
+transaction, and only load makes batches large.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from uuid import UUID
+
+from partita.domain.errors import EngineError, OverloadedError, UnavailableError
+from partita.engine.submissions import Start, Submission
+from partita.engine.transactor import Transactor
+from partita.settings import EngineSettings
+
+_PAUSE = 0.002
+"""Seconds before a skipped run is tried again when there is nothing else to do; doubles with each skip."""
+
+
+class Lane:
+    """The runs of one process whose ids fall into this lane."""
+
+    def __init__(self, transactor: Transactor, patient: Transactor, settings: EngineSettings) -> None:
+        self._transactor = transactor
+        self._patient = patient
+        self._settings = settings
+        self._queue: deque[Submission] = deque()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self._held: dict[UUID, asyncio.Task[None]] = {}
+        """Runs that are being waited for, each by one task."""
+
+    def open(self) -> None:
+        """Begin to work."""
+        self._task = asyncio.get_running_loop().create_task(self._work(), name="partita-lane")
+
+    async def close(self) -> None:
+        """Settle what was accepted, and end."""
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        await self._transactor.close()
+
+    @property
+    def waiting(self) -> int:
+        """Submissions that no transaction has taken yet."""
+        return len(self._queue)
+
+    def put(self, submission: Submission) -> None:
+        """Accept a submission; raises OverloadedError when the queue is full and UnavailableError after ``close``."""
+        if self._closing:
+            raise UnavailableError("engine: is stopping; expected a running process")
+        if len(self._queue) >= self._settings.queue_size:
+            raise OverloadedError(
+                f"engine: {len(self._queue)} requests wait already; expected fewer than "
+                f"PARTITA_ENGINE_QUEUE_SIZE={self._settings.queue_size}",
+                hint="send it again later",
+            )
+        self._queue.append(submission)
+        self._wake.set()
+
+    async def _work(self) -> None:
+        while self._queue or self._held or not self._closing:
+            self._wake.clear()
+            batch = self._take()
+            if not batch:
+                await self._wake.wait()
+                continue
+            skipped = await _settle(self._transactor, batch)
+            if skipped:
+                await self._put_back(skipped)
+
+    def _take(self) -> list[Submission]:
+        """The next batch: in order of arrival, but for runs that are being waited for and for what must not share a
+        transaction with the start of its run or a second start of the same key."""
+        batch: list[Submission] = []
+        later: list[Submission] = []
+        started: set[object] = set()
+        size = self._settings.batch_size
+        queue, held = self._queue, self._held
+        while queue and len(batch) < size:
+            one = queue.popleft()
+            if one.future.done():
+                continue
+            if one.run_id in held or one.run_id in started:
+                later.append(one)
+            elif isinstance(one, Start):
+                names = {one.run_id, *one.keys}
+                (later if started & names or any(other.run_id == one.run_id for other in batch) else batch).append(one)
+                started |= names
+            else:
+                batch.append(one)
+        queue.extendleft(reversed(later))
+        return batch
+
+    async def _put_back(self, skipped: list[Submission]) -> None:
+        """Skipped submissions ride the next batch; after too many skips their run is waited for."""
+        for one in skipped:
+            one.skips += 1
+        patient = {one.run_id for one in skipped if one.skips >= self._settings.skips_before_blocking}
+        self._queue.extendleft(reversed([one for one in skipped if one.run_id not in patient]))
+        for run_id in patient:
+            of_run = [one for one in skipped if one.run_id == run_id]
+            self._held[run_id] = asyncio.get_running_loop().create_task(self._wait_for(run_id, of_run))
+        if self._queue and len(self._queue) <= len(skipped):
+            await self._pause(max(one.skips for one in skipped))
+
+    async def _wait_for(self, run_id: UUID, submissions: list[Submission]) -> None:
+        left = await _settle(self._patient, submissions, wait=True)
+        del self._held[run_id]
+        self._queue.extendleft(reversed(left))
+        self._wake.set()
+
+    async def _pause(self, skips: int) -> None:
+        """Give the other process a moment, unless something else arrives."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(_PAUSE * 2**skips):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+
+async def _settle(transactor: Transactor, batch: list[Submission], *, wait: bool = False) -> list[Submission]:
+    """Settle a batch; a defect of this program fails the batch and not the lane."""
+    try:
+        return await transactor.settle(batch, wait=wait)
+    except Exception as error:  # noqa: BLE001  # a lane that died would leave every later caller without an answer
+        for one in batch:
+            one.fail(EngineError(f"engine: {type(error).__name__}: {error}"))
+        return []

@@ -1,0 +1,160 @@
+"""Deciding a whole batch: load what all runs need, decide, and again for those that need more.
+
+Invariant: ``decide`` sees a consistent slice and is called from the beginning of its run's turns whenever rows were
+added, so that a decision never rests on half of what it asked for. Trade-off: the usual event is foreseen and decided
+once; a run that surprises is decided again rather than in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from partita.domain.errors import EngineError
+from partita.domain.state import absorb, decide, foresee, merge
+from partita.domain.state.effects import Context, Need
+from partita.domain.state.events import ControlsApplied, Event, SignalReceived
+from partita.domain.state.rows import NodeKey
+from partita.engine.submissions import Submission
+from partita.engine.turns import Group, PoisonedError, Turn
+from partita.store import slices
+from partita.store.database import Connection
+from partita.store.slices import TaskRequest
+from partita.store.sql import Sql
+
+_SMALL_RUN = 64
+"""Nodes up to which a run that surprised is loaded whole."""
+_LAST_ROUNDS = 4
+"""Rounds that follow the loading of whole runs; payloads may still be asked for one after the other."""
+
+
+async def decide_batch(
+    connection: Connection, sql: Sql, groups: Sequence[Group], context: Context, rounds: int
+) -> None:
+    """Fill in the effects of every group; raises PoisonedError for events that cannot be decided."""
+    failures: dict[Submission, Exception] = {}
+    needs = [(group, _foreseen(group)) for group in groups]
+    for number in range(1, rounds + _LAST_ROUNDS + 1):
+        await _load(connection, sql, [(group, need) for group, need in needs if need])
+        asked = [(group, _decide(group, context, failures)) for group, _ in needs]
+        needs = [(group, _widen(group, need, number, rounds)) for group, need in asked if need is not None]
+        if not needs:
+            break
+    for group, need in needs:
+        text = f"run {group.run_id}: the decision asked for more rows without end ({need})"
+        failures[group.turns[0].submission] = EngineError(text)
+    if failures:
+        raise PoisonedError(failures)
+
+
+def _foreseen(group: Group) -> Need:
+    need = Need()
+    if group.slice.run is not None:
+        for turn in group.turns:
+            if turn.event is not None:
+                need.merge(foresee(group.version.definition, turn.event))
+    return need
+
+
+def _decide(group: Group, context: Context, failures: dict[Submission, Exception]) -> Need | None:
+    """Decide the turns of one run, each on what the ones before left behind; the rows that lack, if any."""
+    current, merged, last = group.slice, None, len(group.turns) - 1
+    for number, turn in enumerate(group.turns):
+        try:
+            decision = decide(current, _event(turn), context)
+            if isinstance(decision, Need):
+                return decision
+            turn.decided = decision
+            if number < last:
+                current = absorb(current, decision)
+            merged = decision if merged is None else merge(merged, decision)
+        except Exception as error:  # noqa: BLE001  # whatever a decision raises must not fail its neighbours
+            failures[turn.submission] = error
+            return None
+    group.effects = merged
+    return None
+
+
+def _event(turn: Turn) -> Event:
+    if turn.event is None:
+        raise EngineError(f"run {turn.submission.run_id}: a turn without an event was to be decided")
+    return turn.event
+
+
+def _widen(group: Group, need: Need, number: int, rounds: int) -> Need:
+    """The later the round, the more is loaded at once."""
+    if need.rows and len(group.version.definition.nodes) <= _SMALL_RUN:
+        need.whole = True
+    if number >= rounds:
+        need.whole = need.mailbox = need.input = True
+    return need
+
+
+async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]]) -> None:
+    """One statement for each kind of row that any run needs."""
+    if not needs:
+        return
+    by_run = {group.run_id: group for group, _ in needs}
+    whole = [group.run_id for group, need in needs if need.whole and not group.slice.whole]
+    if whole:
+        _store(by_run, await slices.load_whole_runs(connection, sql, whole), payload=False)
+        for run_id in whole:
+            by_run[run_id].slice.whole = True
+    await _load_tasks(connection, sql, needs, by_run)
+    inputs = [group.run_id for group, need in needs if need.input and group.slice.input is None]
+    if inputs:
+        for run_id, payload in (await slices.load_inputs(connection, sql, inputs)).items():
+            by_run[run_id].slice.input = payload
+    boxes = [group.run_id for group, need in needs if need.mailbox and group.slice.timers is None]
+    if boxes:
+        await _load_mailboxes(connection, sql, boxes, by_run)
+
+
+async def _load_tasks(
+    connection: Connection, sql: Sql, needs: list[tuple[Group, Need]], by_run: dict[UUID, Group]
+) -> None:
+    wanted: list[TaskRequest] = []
+    for group, need in needs:
+        slice_, run_id = group.slice, group.run_id
+        for key in need.outputs:
+            if key not in slice_.outputs:
+                slice_.outputs.add(key)
+                wanted.append(TaskRequest(run_id, key.node, key.index, payload=True))
+        if not slice_.whole:
+            wanted += [
+                TaskRequest(run_id, key.node, key.index, payload=False)
+                for key in need.rows
+                if key not in slice_.outputs and key not in slice_.tasks and key not in slice_.absent
+            ]
+    if not wanted:
+        return
+    _store(by_run, await slices.load_tasks(connection, sql, wanted))
+    for request in wanted:
+        slice_ = by_run[request.run_id].slice
+        key = NodeKey(request.node, request.index)
+        if key not in slice_.tasks:
+            slice_.absent.add(key)
+
+
+def _store(by_run: dict[UUID, Group], rows: Iterable[tuple[UUID, slices.TaskRow]], *, payload: bool = True) -> None:
+    for run_id, task in rows:
+        slice_ = by_run[run_id].slice
+        if payload or task.key not in slice_.outputs:
+            slice_.tasks[task.key] = task
+
+
+async def _load_mailboxes(connection: Connection, sql: Sql, ids: list[UUID], by_run: dict[UUID, Group]) -> None:
+    for run_id, box in (await slices.load_mailboxes(connection, sql, ids)).items():
+        slice_ = by_run[run_id].slice
+        slice_.timers, slice_.waits, slice_.leased, slice_.signals = box.timers, box.waits, box.leased, box.signals
+    sent = [(run_id, signal) for run_id in ids for turn in by_run[run_id].turns for signal in _signals(turn.event)]
+    if sent:
+        for run_id, signal_id in await slices.seen_signals(connection, sql, sent):
+            by_run[run_id].slice.seen_signal_ids.add(signal_id)
+
+
+def _signals(event: Event | None) -> list[str]:
+    """Ids of the signals that an event carries."""
+    if isinstance(event, SignalReceived):
+        return [event.id]
+    return [signal.id for signal in event.signals] if isinstance(event, ControlsApplied) else []

@@ -1,0 +1,121 @@
+"""Starting runs: from a request to a prepared start, and starts and signals inside a caller's own transaction.
+
+Invariant: definition, version and input are checked before anything is stored, and the transaction checks once more
+that the version is still the one to start. Trade-off: a version that is replaced between the two costs one more turn.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import orjson
+
+from partita.domain.errors import DefinitionNotFoundError, InvalidError, PartitaError, Problem, UnavailableError
+from partita.domain.manifest import prepare_input
+from partita.domain.payload import Json
+from partita.domain.state.events import Event, RunStarted, SignalReceived
+from partita.engine import relay
+from partita.engine.admission import run_keys
+from partita.engine.coordinator import Coordinator
+from partita.engine.definitions import Definitions
+from partita.engine.prepared import Prepared, hash_of
+from partita.engine.requests import StartReply, StartRequest, Version
+from partita.settings import Settings
+from partita.store import failures, starts
+from partita.store.database import Connection, Database, Record
+
+_TRIES = 5
+"""How often a start follows a definition that is being replaced."""
+
+
+class Starts:
+    """Start requests of one process."""
+
+    def __init__(
+        self, coordinator: Coordinator, definitions: Definitions, settings: Settings, database: Database
+    ) -> None:
+        self._coordinator = coordinator
+        self._definitions = definitions
+        self._limit = settings.limits.input_bytes
+        self._sql = database.sql
+        self._writer = database.dedicated("inbox", planner=False)
+
+    async def start(self, request: StartRequest, *, inbox_id: int | None = None) -> StartReply:
+        """Start a run; see ``Engine.start`` for what it raises."""
+        run_id = _run_id(request)
+        for _ in range(_TRIES):
+            version = await self._definitions.resolve(
+                request.namespace, request.definition, request.version, fresh=False
+            )
+            prepared = self._prepare(request, run_id, version)
+            reply = await self._coordinator.start(request, version, prepared, inbox_id=inbox_id)
+            if reply is not None:
+                return reply
+            self._definitions.forget(request.namespace, request.definition)
+        raise DefinitionNotFoundError(
+            f"WorkflowDefinition {request.namespace}/{request.definition}: is being replaced all the time; expected a "
+            "version that stays deployed",
+            hint="send the same request again",
+        )
+
+    def _prepare(self, request: StartRequest, run_id: UUID, version: Version) -> Prepared:
+        payload = prepare_input(version.definition, request.input, self._limit)
+        cr = request.cr
+        event = RunStarted(
+            run_id=run_id,
+            namespace=request.namespace,
+            name=cr.name if cr else str(run_id),
+            definition=request.definition,
+            version=version.version,
+            input=payload,
+            priority=request.priority,
+            timeout_ms=request.timeout_ms,
+            start_at=request.start_at,
+            cr_uid=cr.uid if cr else "",
+            controls=request.controls,
+        )
+        keys = run_keys(
+            request.namespace, cr.cluster_uid if cr else None, cr.uid if cr else None, request.idempotency_key
+        )
+        return Prepared(event, keys, hash_of(request.definition, payload))
+
+    async def start_in(self, connection: Connection, request: StartRequest) -> UUID:
+        """Put a start into the inbox, within the caller's transaction; the run begins after its commit."""
+        run_id = _run_id(request)
+        body = orjson.dumps(relay.start_body(request, run_id)).decode()
+        await starts.insert_inbox(connection, self._sql, run_id, "start", body)
+        return run_id
+
+    async def signal_in(self, connection: Connection, run_id: UUID, signal: Event) -> None:
+        """Put a signal into the inbox of a run, within the caller's transaction."""
+        if not isinstance(signal, SignalReceived):
+            raise InvalidError(f"run {run_id}", (Problem("", "only signals can be sent in a transaction"),))
+        body = orjson.dumps(relay.signal_body(signal)).decode()
+        await starts.insert_inbox(connection, self._sql, run_id, "signal", body)
+
+    async def deliver(self, row: Record) -> object:
+        """Apply a row of the inbox (id, run_id, kind, body); raises its error after having counted it on the row."""
+        try:
+            return await self._deliver(row["id"], row["run_id"], row["kind"], orjson.loads(row["body"]))
+        except UnavailableError:
+            raise
+        except PartitaError as error:
+            async with self._writer.transaction() as connection:
+                await failures.fail_inbox(connection, self._sql, row["id"], str(error))
+            raise
+
+    async def _deliver(self, inbox_id: int, run_id: UUID, kind: str, body: Json) -> object:
+        if kind == "start":
+            return await self.start(relay.start_request(body), inbox_id=inbox_id)
+        return await self._coordinator.inbox_row(inbox_id, run_id, relay.signal_event(body))
+
+    async def close(self) -> None:
+        """Give back the connection."""
+        await self._writer.close()
+
+
+def _run_id(request: StartRequest) -> UUID:
+    run_id = request.run_id or request.request_id
+    if run_id.version != 7:
+        raise InvalidError(f"run {run_id}", (Problem("runId", "is not time-ordered; expected a UUID of version 7"),))
+    return run_id

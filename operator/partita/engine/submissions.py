@@ -1,0 +1,108 @@
+"""What waits in a lane for a transaction: one thing that is to happen to one run.
+
+Invariant: a submission is answered exactly once, after the transaction that settled it; until then it may be part of
+any number of transactions that did not commit, and nothing of those is kept in it. Kinds differ in their fence: the
+row whose deletion says that the event may happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from partita.domain.payload import Payload
+from partita.domain.state.effects import TimerKey
+from partita.domain.state.events import Event, RunStarted, SignalReceived
+from partita.domain.state.rows import NodeKey, ReadyKey
+from partita.engine.requests import Offer, Report, StartRequest, Version
+from partita.store.fences import Demand
+from partita.store.starts import RunKey
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Submission:
+    """Base of all kinds."""
+
+    run_id: UUID
+    future: asyncio.Future[Any]
+    expires: float
+    """Loop time after which it is answered with Unavailable instead of being tried again."""
+    skips: int = 0
+    """How often its run was skipped because another process held it."""
+
+    @property
+    def rank(self) -> int:
+        """Order among the submissions of one run in one batch: signals (which beat a deadline that passed at the same
+        time), then what has a fence, then controls."""
+        return 1
+
+    def answer(self, result: object) -> None:
+        """Tell the caller, if it still listens."""
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Tell the caller that nothing happened, or that nobody knows."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Start(Submission):
+    """Start a run; answered with StartReply, or None when its version is no longer the one to start."""
+
+    request: StartRequest
+    version: Version
+    input: Payload
+    input_hash: str
+    event: RunStarted
+    keys: tuple[RunKey, ...]
+    inbox_id: int | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Happening(Submission):
+    """An event that nothing fences; answered with Reply. With ``inbox_id``, the inbox row is its fence."""
+
+    event: Event
+    inbox_id: int | None = None
+
+    @property
+    def rank(self) -> int:
+        return 0 if isinstance(self.event, SignalReceived) else 2
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Reported(Submission):
+    """A worker's report; answered with ReportReply."""
+
+    report: Report
+    offer: Offer | None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class LeaseEnded(Submission):
+    """The sweeper takes an attempt away; answered with Reply."""
+
+    demand: Demand
+    key: NodeKey
+    attempt: int
+    lease_id: UUID
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class TimerFell(Submission):
+    """A timer seems due; answered with Reply."""
+
+    timer: TimerKey
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ReadyExpired(Submission):
+    """Nobody seems to have claimed an attempt in time; answered with Reply."""
+
+    key: NodeKey
+    attempt: int
+    ready: ReadyKey

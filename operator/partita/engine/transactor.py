@@ -1,0 +1,160 @@
+"""Settling submissions: transactions until every one of them has its answer.
+
+Purpose: what to do when a transaction fails. Invariant: a submission is answered only after a commit, or when it is
+known that it failed by itself, or when its time is over. What cannot be decided fails alone; what cannot be stored is
+found by bisection; when the server was lost, or someone was in the way, all are tried again. Trade-off: a poisoned
+submission costs its neighbours some repeated work, never their result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from partita.domain.errors import PartitaError, UnavailableError
+from partita.engine.batch import Batch, Tools
+from partita.engine.submissions import Submission, TimerFell
+from partita.engine.turns import CollidedError, OutdatedError, PoisonedError, as_engine_error
+from partita.store import failures
+from partita.store.database import Backoff, Connection, Dedicated
+from partita.store.errors import Verdict, is_disconnect, is_store_error, translate, verdict
+
+
+class Transactor:
+    """One connection's transactions."""
+
+    def __init__(self, tools: Tools, connection: Dedicated) -> None:
+        self._tools = tools
+        self._connection = connection
+        self._turn = asyncio.Lock()
+        self.transactions = 0
+        """Transactions begun, for figures and tests."""
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        await self._connection.close()
+
+    async def settle(self, submissions: Sequence[Submission], *, wait: bool = False) -> list[Submission]:
+        """Answer all but those whose run another process holds; these are returned. ``wait``: wait for them."""
+        async with self._turn:
+            return await self._settle(submissions, wait=wait)
+
+    async def _settle(self, submissions: Sequence[Submission], *, wait: bool) -> list[Submission]:
+        skipped: list[Submission] = []
+        groups = deque([list(submissions)])
+        backoff: Backoff | None = None
+        while groups:
+            group = _living(groups.popleft())
+            if not group:
+                continue
+            try:
+                skipped += await self._attempt(group, wait=wait)
+                backoff = None
+            except PoisonedError as poisoned:
+                await self._fail(poisoned.failures)
+                groups.appendleft([one for one in group if one not in poisoned.failures])
+            except Exception as error:  # noqa: BLE001  # a batch must be answered whatever went wrong in it
+                backoff = backoff or Backoff(self._tools.settings.database, _patience(group))
+                groups.extendleft(reversed(await self._recover(group, error, backoff)))
+        return skipped
+
+    async def _recover(self, group: list[Submission], error: Exception, backoff: Backoff) -> list[list[Submission]]:
+        """What to try next after a failure: all again, two halves, or nothing since all were answered."""
+        if isinstance(error, CollidedError):
+            return [group]
+        if isinstance(error, OutdatedError):
+            self._tools.notices.tell_outdated()
+            return _answer_all(group, error)
+        meaning = verdict(error) if is_store_error(error) else Verdict.POISON
+        if isinstance(error, UnavailableError) or (meaning is Verdict.RETRY and not await backoff.pause()):
+            return _answer_all(group, _unavailable(error))
+        if meaning is Verdict.RETRY:
+            return [group]
+        if meaning is Verdict.DEFECT:
+            return _answer_all(group, translate(error))
+        if len(group) == 1:
+            known = translate(error) if is_store_error(error) else error
+            await self._fail({group[0]: known})
+            return []
+        middle = len(group) // 2
+        return [group[:middle], group[middle:]]
+
+    async def _attempt(self, group: list[Submission], *, wait: bool) -> list[Submission]:
+        """One transaction; the answer is what it skipped."""
+        batch = Batch(self._tools, group, wait=wait)
+        self.transactions += 1
+        complete = False
+        try:
+            async with self._connection.transaction(_patience(group)) as connection:
+                if wait:
+                    await self._bound_waiting(connection)
+                await batch.run(connection)
+                complete = True
+        except Exception as error:
+            if not (complete and is_disconnect(error) and await self._committed(batch.xid, group)):
+                raise
+        batch.deliver()
+        return batch.skipped
+
+    async def _bound_waiting(self, connection: Connection) -> None:
+        limit = self._tools.settings.engine.lock_timeout_ms
+        await connection.execute(f"SET LOCAL lock_timeout = {int(limit)}")
+
+    async def _committed(self, xid: str, group: list[Submission]) -> bool:
+        """Whether a transaction whose COMMIT was not answered took effect. When nobody can tell, it is tried again,
+        and the fences and request ids make the second time harmless."""
+        backoff = Backoff(self._tools.settings.database, _patience(group))
+        text = self._tools.sql("transaction_outcome")
+        while True:
+            try:
+                async with self._connection.transaction(_patience(group)) as connection:
+                    status = await connection.fetchval(text, xid)
+            except Exception as error:
+                if not is_store_error(error) or is_disconnect(error):
+                    raise
+                return False
+            if status != "in progress" or not await backoff.pause():
+                return bool(status == "committed")
+
+    async def _fail(self, failed: dict[Submission, Exception]) -> None:
+        """Answer submissions that failed by themselves; what drives itself comes later the next time."""
+        for one, error in failed.items():
+            known = as_engine_error(one, error)
+            one.fail(known)
+            if isinstance(one, TimerFell):
+                await self._postpone(one, known)
+
+    async def _postpone(self, one: TimerFell, error: PartitaError) -> None:
+        """Let a timer that cannot be applied fall due later. If that fails too, its duty finds it again at once."""
+        key = (one.run_id, one.timer.kind.value, one.timer.node, one.timer.index)
+        try:
+            async with self._connection.transaction(_patience([one])) as connection:
+                await failures.fail_timer(connection, self._tools.sql, key, str(error))
+        except Exception as failure:
+            if not (is_store_error(failure) or isinstance(failure, PartitaError)):
+                raise
+
+
+def _living(group: list[Submission]) -> list[Submission]:
+    """Those that were not answered, and whose callers still wait."""
+    return [one for one in group if not one.future.done()]
+
+
+def _patience(group: Sequence[Submission]) -> int:
+    """Milliseconds until the last of them has to be answered."""
+    left = max(one.expires for one in group) - asyncio.get_running_loop().time()
+    return max(0, round(left * 1000))
+
+
+def _answer_all(group: list[Submission], error: PartitaError) -> list[list[Submission]]:
+    for one in group:
+        one.fail(error)
+    return []
+
+
+def _unavailable(error: Exception) -> PartitaError:
+    known = translate(error)
+    if isinstance(known, UnavailableError):
+        return known
+    return UnavailableError(f"database: {known}", hint="send the same request again")

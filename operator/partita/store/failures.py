@@ -1,0 +1,28 @@
+"""What drives itself (timers, inbox rows) and failed: tried again later, and given up after too many failures.
+
+Invariant: the account of failures stands on the row itself, so that every process sees the same one; a row that was
+given up stays until someone drives it again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from partita.store.database import Connection
+from partita.store.sql import Sql
+
+DEAD_AFTER: Final = 10
+"""Failures after which a row is given up."""
+_MESSAGE: Final = 2_000
+"""Characters of the last error that are kept."""
+
+
+async def fail_timer(connection: Connection, sql: Sql, key: tuple[UUID, str, str, int], message: str) -> None:
+    """Count a failure of a timer, (run, kind, node, index), and let it fall due later, or never after too many."""
+    await connection.fetch(sql("fail_timer"), *key, message[:_MESSAGE], DEAD_AFTER)
+
+
+async def fail_inbox(connection: Connection, sql: Sql, inbox_id: int, message: str) -> None:
+    """Count a failure of an inbox row and let it be due later, or give it up after too many."""
+    await connection.fetch(sql("fail_inbox"), inbox_id, message[:_MESSAGE], DEAD_AFTER)

@@ -1,0 +1,192 @@
+-- What a batch locks, fences and reads, in this order. Arrays carry the batch; $lo and $hi, the smallest and the largest
+-- run id, let PostgreSQL skip the other months.
+
+-- name: lock_runs
+-- hot: pruned
+-- Statement 1 of every batch: locks and reads nothing else, since it sees what was true before it waited.
+SELECT id FROM :"schema".workflow_runs
+WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
+ORDER BY id
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: lock_runs_waiting
+-- hot: pruned
+-- The same for a run that was skipped too often; lock_timeout bounds the wait.
+SELECT id FROM :"schema".workflow_runs
+WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
+ORDER BY id
+FOR NO KEY UPDATE;
+
+-- name: load_runs
+-- hot: pruned
+-- The clock and the engine's state, with the run rows; a first row without an id when no run is found.
+SELECT state.now, state.xid, state.paused, state.oldest_protocol, state.retention_floor, run.*
+FROM (SELECT clock_timestamp() AS now, pg_current_xact_id()::text AS xid, paused, oldest_protocol, retention_floor
+      FROM :"schema".engine_state OFFSET 0) AS state
+LEFT JOIN LATERAL (
+    SELECT id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq,
+           revision, cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend,
+           applied_cancel, status, stage, reason, pending_outcome, retry_counts, error_json, namespace, name, definition,
+           cr_uid
+    FROM :"schema".workflow_runs
+    WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
+) AS run ON true;
+
+-- name: fence_ready
+-- hot: queue
+-- Ready rows that nobody claimed in time.
+DELETE FROM :"schema".ready_tasks WHERE ctid = ANY (ARRAY (
+    SELECT ready.ctid
+    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::text[], $6::smallint[], $7::smallint[], $8::bigint[])
+         AS fence (run_id, node, index, attempt, queue, lane, priority, seq)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM :"schema".ready_tasks AS row
+        WHERE row.queue = fence.queue AND row.lane = fence.lane AND row.priority = fence.priority AND row.seq = fence.seq
+          AND row.run_id = fence.run_id AND row.node = fence.node AND row.index = fence.index
+          AND row.attempt = fence.attempt AND row.expires_at <= clock_timestamp()
+        LIMIT 1
+    ) AS ready
+))
+RETURNING run_id, node, index, attempt;
+
+-- name: fence_leases
+-- hot: queue
+-- Leases that end. demand: 0 by their worker's word, 1 because the attempt's time is over, 2 because the worker is gone.
+DELETE FROM :"schema".task_leases WHERE ctid = ANY (ARRAY (
+    SELECT lease.ctid
+    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::uuid[], $6::smallint[])
+         AS fence (run_id, node, index, attempt, lease_id, demand)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM :"schema".task_leases AS row
+        WHERE row.run_id = fence.run_id AND row.node = fence.node AND row.index = fence.index
+          AND row.attempt = fence.attempt AND row.lease_id = fence.lease_id
+          AND CASE fence.demand
+                WHEN 0 THEN true
+                WHEN 1 THEN row.deadline_at <= clock_timestamp()
+                ELSE NOT EXISTS (SELECT FROM :"schema".workers
+                                 WHERE workers.id = row.worker_id AND workers.expires_at > clock_timestamp())
+              END
+        LIMIT 1
+    ) AS lease
+))
+RETURNING run_id, node, index, lease_id, generation, worker_id, claimed_at;
+
+-- name: fence_timers
+-- hot: queue
+DELETE FROM :"schema".timers WHERE ctid = ANY (ARRAY (
+    SELECT timer.ctid
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) AS fence (run_id, kind, node, index)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM :"schema".timers AS row
+        WHERE row.run_id = fence.run_id AND row.kind = fence.kind AND row.node = fence.node AND row.index = fence.index
+          AND row.fire_at <= clock_timestamp() AND row.remaining_ms IS NULL
+        LIMIT 1
+    ) AS timer
+))
+RETURNING run_id, kind, node, index;
+
+-- name: fence_inbox
+-- hot: queue
+DELETE FROM :"schema".run_inbox WHERE id = ANY ($1::bigint[]) RETURNING id;
+
+-- name: recorded_attempts
+-- hot: pruned
+-- Which of these reports were recorded before: the attempt's end, by this worker.
+SELECT report.run_id, report.node, report.index, report.attempt, report.worker_id
+FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::int[], $6::text[])
+     AS report (run_id, generation, node, index, attempt, worker_id)
+CROSS JOIN LATERAL (
+    SELECT FROM :"schema".run_history AS entry
+    WHERE entry.run_id = report.run_id AND entry.run_id BETWEEN $7 AND $8
+      AND entry.generation = report.generation AND entry.node = report.node AND entry.index = report.index
+      AND entry.attempt = report.attempt AND entry.who = report.worker_id
+      AND entry.event IN ('TaskCompleted', 'TaskFailed')
+    LIMIT 1
+) AS recorded;
+
+-- name: handed_on
+-- hot: pruned
+-- Tasks that an earlier sending of these reports already leased to their worker.
+SELECT lease.run_id, lease.claim_id, lease.generation, lease.node, lease.index, lease.attempt, lease.lease_id,
+       lease.type, lease.queue, lease.deadline_at, lease.claimed_at, task.input, run.namespace
+FROM unnest($1::uuid[], $2::uuid[]) AS report (run_id, request_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM :"schema".task_leases AS row
+    WHERE row.run_id = report.run_id AND row.claim_id = report.request_id
+    LIMIT 1
+) AS lease
+CROSS JOIN LATERAL (
+    SELECT input FROM :"schema".task_instances AS row
+    WHERE row.run_id = lease.run_id AND row.node = lease.node AND row.index = lease.index AND row.run_id BETWEEN $3 AND $4
+    LIMIT 1
+) AS task
+CROSS JOIN LATERAL (
+    SELECT namespace FROM :"schema".workflow_runs AS row WHERE row.id = lease.run_id AND row.id BETWEEN $3 AND $4 LIMIT 1
+) AS run;
+
+-- name: load_tasks
+-- hot: pruned
+-- Single task rows; their payloads where asked for.
+SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
+       task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
+       task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error,
+       CASE WHEN wanted.payload THEN task.output END AS output,
+       CASE WHEN wanted.payload THEN task.event END AS event,
+       CASE WHEN wanted.payload THEN task.input END AS input
+FROM unnest($1::uuid[], $2::text[], $3::int[], $4::bool[]) AS wanted (run_id, node, index, payload)
+CROSS JOIN LATERAL (
+    SELECT * FROM :"schema".task_instances AS row
+    WHERE row.run_id = wanted.run_id AND row.node = wanted.node AND row.index = wanted.index AND row.run_id BETWEEN $5 AND $6
+    LIMIT 1
+) AS task;
+
+-- name: load_whole_runs
+-- hot: pruned
+-- All task rows of runs, without their payloads.
+SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
+       task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
+       task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error,
+       NULL::json AS output, NULL::json AS event, NULL::json AS input
+FROM unnest($1::uuid[]) AS wanted (run_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM :"schema".task_instances AS row WHERE row.run_id = wanted.run_id AND row.run_id BETWEEN $2 AND $3
+) AS task;
+
+-- name: load_inputs
+-- hot: pruned
+SELECT id, context_json -> 'input' AS input FROM :"schema".workflow_runs
+WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3;
+
+-- name: load_timers
+-- hot: queue
+SELECT run_id, kind, node, index, fire_at, remaining_ms FROM :"schema".timers WHERE run_id = ANY ($1::uuid[]);
+
+-- name: load_waits
+-- hot: queue
+SELECT run_id, name, seq, node, index, since FROM :"schema".waits WHERE run_id = ANY ($1::uuid[]) AND kind = 'signal'
+ORDER BY run_id, name, seq;
+
+-- name: load_leased
+-- hot: queue
+SELECT run_id, node, index FROM :"schema".task_leases WHERE run_id = ANY ($1::uuid[]);
+
+-- name: load_signals
+-- hot: pruned
+-- Signals that nobody took yet, oldest first.
+SELECT run_id, id, name, seq, payload, sender, created_at FROM :"schema".workflow_events
+WHERE run_id = ANY ($1::uuid[]) AND run_id BETWEEN $2 AND $3 AND consumed_at IS NULL AND refused IS NULL
+ORDER BY run_id, seq;
+
+-- name: seen_signals
+-- hot: pruned
+SELECT sent.run_id, sent.id
+FROM unnest($1::uuid[], $2::text[]) AS sent (run_id, id)
+CROSS JOIN LATERAL (
+    SELECT FROM :"schema".workflow_events AS row
+    WHERE row.run_id = sent.run_id AND row.id = sent.id AND row.run_id BETWEEN $3 AND $4
+    LIMIT 1
+) AS recorded;
+
+-- name: transaction_outcome
+-- How a transaction whose COMMIT was not answered ended, as far as the server knows.
+SELECT pg_xact_status($1::text::xid8);

@@ -1,0 +1,217 @@
+"""What a batch locks and reads: rows of the database as the records that decisions are made on.
+
+Purpose: statement 1 and the loads after it. Invariant: ``lock_runs`` reads nothing that is decided upon; everything
+else here is read after it, in the same transaction. Trade-off: rows are mapped by position, in the order that the
+statements name the columns, because mapping by name costs more than the statement itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+
+from partita.domain.payload import Payload
+from partita.domain.state.rows import (
+    ErrorInfo,
+    NodeKey,
+    NodeState,
+    ReadyKey,
+    RunRow,
+    RunStatus,
+    SignalRow,
+    Stage,
+    TaskRow,
+    TimerKind,
+    TimerRow,
+    WaitRow,
+)
+from partita.store.database import Connection, Record
+from partita.store.sql import Sql
+
+_STATES = {state.value: state for state in NodeState}
+_STATUSES = {status.value: status for status in RunStatus}
+_STAGES = {stage.value: stage for stage in Stage}
+_TIMERS = {kind.value: kind for kind in TimerKind}
+_NONE: dict[str, int] = {}
+_STATE = 5
+"""Columns of ``load_runs`` before the run's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run's row, with what only the shell needs of it."""
+
+    row: RunRow
+    definition_id: UUID
+    start_request_id: UUID
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The answer of ``load_runs``."""
+
+    now: datetime
+    """The database's clock, read after the locks were taken."""
+    xid: str
+    """This transaction's id, with which the outcome of an unanswered COMMIT can be asked for."""
+    paused: bool
+    oldest_protocol: int
+    retention_floor: datetime
+    runs: dict[UUID, StoredRun] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """A run's timers, waits, leases and unconsumed signals."""
+
+    timers: list[TimerRow] = field(default_factory=list)
+    waits: list[WaitRow] = field(default_factory=list)
+    leased: set[NodeKey] = field(default_factory=set)
+    signals: list[SignalRow] = field(default_factory=list)
+
+
+class TaskRequest(NamedTuple):
+    """One task row to load."""
+
+    run_id: UUID
+    node: str
+    index: int
+    payload: bool
+
+
+async def lock_runs(connection: Connection, sql: Sql, ids: Sequence[UUID], *, wait: bool = False) -> set[UUID]:
+    """Lock those of the runs that exist and that no one else holds; with ``wait``, wait for the others."""
+    text = sql("lock_runs_waiting" if wait else "lock_runs")
+    return {record[0] for record in await connection.fetch(text, ids, min(ids), max(ids))}
+
+
+async def load_runs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> Loaded:
+    """The clock, the engine's state and the rows of those runs that exist."""
+    records = await connection.fetch(sql("load_runs"), ids, min(ids), max(ids))
+    loaded = Loaded(*tuple(records[0])[:_STATE])
+    for record in records:
+        if record[_STATE] is not None:
+            loaded.runs[record[_STATE]] = _run(record)
+    return loaded
+
+
+async def load_tasks(connection: Connection, sql: Sql, wanted: Sequence[TaskRequest]) -> list[tuple[UUID, TaskRow]]:
+    """Those of the task rows that exist."""
+    runs, nodes, indexes, payloads = zip(*wanted, strict=True)
+    records = await connection.fetch(sql("load_tasks"), runs, nodes, indexes, payloads, min(runs), max(runs))
+    return [(record[0], _task(record)) for record in records]
+
+
+async def load_whole_runs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> list[tuple[UUID, TaskRow]]:
+    """Every task row of these runs, without payloads."""
+    records = await connection.fetch(sql("load_whole_runs"), ids, min(ids), max(ids))
+    return [(record[0], _task(record)) for record in records]
+
+
+async def load_inputs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> dict[UUID, Payload]:
+    """The inputs of these runs."""
+    records = await connection.fetch(sql("load_inputs"), ids, min(ids), max(ids))
+    return {record[0]: Payload.parse(record[1] or "null") for record in records}
+
+
+async def load_mailboxes(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> dict[UUID, Mailbox]:
+    """Timers, waits, leases and unconsumed signals of these runs."""
+    boxes = {run_id: Mailbox() for run_id in ids}
+    for run, kind, node, index, fire_at, remaining in await connection.fetch(sql("load_timers"), ids):
+        boxes[run].timers.append(TimerRow(_TIMERS[kind], node, index, fire_at, remaining))
+    for run, name, seq, node, index, since in await connection.fetch(sql("load_waits"), ids):
+        boxes[run].waits.append(WaitRow(name, seq, node, index, since))
+    for run, node, index in await connection.fetch(sql("load_leased"), ids):
+        boxes[run].leased.add(NodeKey(node, index))
+    for run, id_, name, seq, payload, sender, at in await connection.fetch(
+        sql("load_signals"), ids, min(ids), max(ids)
+    ):
+        boxes[run].signals.append(SignalRow(id_, name, seq, Payload.parse(payload), sender, at))
+    return boxes
+
+
+async def seen_signals(connection: Connection, sql: Sql, sent: Iterable[tuple[UUID, str]]) -> set[tuple[UUID, str]]:
+    """Which of these signals, by run and id, were recorded before."""
+    runs, ids = zip(*sent, strict=True)
+    records = await connection.fetch(sql("seen_signals"), runs, ids, min(runs), max(runs))
+    return {(record[0], record[1]) for record in records}
+
+
+def error_of(text: str | None) -> ErrorInfo | None:
+    """An error as it is stored; ``{type, message, details}``."""
+    if text is None:
+        return None
+    value = orjson.loads(text)
+    details = Payload.of(value["details"]) if "details" in value else None
+    return ErrorInfo(value["type"], value["message"], details)
+
+
+def _run(record: Record) -> StoredRun:
+    (
+        id_, definition_id, request_id, created_at, version, priority, total, generation, active, done, seq, revision,
+        cr_generation, started_at, finished_at, deadline_at, remaining, suspend, cancel, status, stage, reason, pending,
+        retries, error, namespace, name, definition, cr_uid,
+    ) = tuple(record)[_STATE:]  # fmt: skip  # one line a name would hide the order, which is what matters here
+    row = RunRow(
+        id=id_,
+        namespace=namespace,
+        name=name,
+        definition=definition,
+        version=version,
+        status=_STATUSES[status],
+        stage=_STAGES[stage],
+        generation=generation,
+        revision=revision,
+        seq=seq,
+        reason=reason,
+        active=active,
+        done=done,
+        total=total,
+        priority=priority,
+        error=error_of(error),
+        pending_outcome=pending,
+        deadline_at=deadline_at,
+        deadline_remaining_ms=remaining,
+        cr_uid=cr_uid or "",
+        cr_generation=cr_generation,
+        applied_suspend=suspend,
+        applied_cancel=cancel,
+        created_at=created_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        retry_counts=orjson.loads(retries) if retries else _NONE,
+    )
+    return StoredRun(row, definition_id, request_id)
+
+
+def _task(record: Record) -> TaskRow:
+    (
+        _, node, index, kind, state, attempt, settled, live, fired, stepped_over, route, retries, first_failed_at, queue,
+        lane, priority, seq, queued_at, finished_at, error, output, event, input_,
+    ) = tuple(record)  # fmt: skip  # as above
+    return TaskRow(
+        node=node,
+        index=index,
+        kind=kind,
+        state=_STATES[state],
+        attempt=attempt,
+        edges_settled=settled,
+        edges_live=live,
+        fired=fired,
+        route=None if route is None else tuple(route),
+        stepped_over=stepped_over,
+        retries=orjson.loads(retries) if retries else _NONE,
+        first_failed_at=first_failed_at,
+        ready_key=None if seq is None else ReadyKey(queue, lane, priority, seq),
+        input=None if input_ is None else Payload.parse(input_),
+        output=None if output is None else Payload.parse(output),
+        error=error_of(error),
+        event=None if event is None else Payload.parse(event),
+        queued_at=queued_at,
+        finished_at=finished_at,
+    )

@@ -1,0 +1,147 @@
+"""Starting runs: what is looked at before, and the rows that are only ever inserted.
+
+Invariant: nothing here locks a run that exists. Two transactions that start the same run, or runs of the same key,
+meet at a unique index: the later one gets no row back and begins again, and then finds what the earlier one wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+
+from partita.domain.payload import Payload
+from partita.domain.state.effects import Effects
+from partita.domain.state.rows import TERMINAL, RunStatus
+from partita.store import columns
+from partita.store.columns import Row
+from partita.store.database import Connection
+from partita.store.sql import Sql
+
+
+class RunKey(NamedTuple):
+    """A name that may start only one run: scope ``cr`` or ``idempotency``."""
+
+    scope: str
+    namespace: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldKey:
+    """The run that holds a key; ``status`` is None when the run's month is gone."""
+
+    run_id: UUID
+    input_hash: str
+    status: RunStatus | None
+    cr_uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run to insert: the effects of its start, and what only the shell knows of it."""
+
+    effects: Effects
+    definition_id: UUID
+    start_request_id: UUID
+    started_by: str
+    cluster_uid: str | None
+    engine_id: str | None
+    idempotency_key: str | None
+    tags: tuple[str, ...]
+    attributes: dict[str, str]
+    input: Payload
+    config: Payload | None
+    keys: tuple[RunKey, ...]
+    input_hash: str
+    keys_expire_at: datetime
+
+
+async def held_keys(connection: Connection, sql: Sql, keys: Sequence[RunKey]) -> dict[RunKey, HeldKey]:
+    """Which of these keys are held, and by what."""
+    records = await connection.fetch(sql("start_keys"), *zip(*keys, strict=True))
+    return {
+        RunKey(*record[:3]): HeldKey(
+            record["run_id"],
+            record["input_hash"],
+            RunStatus(record["status"]) if record["status"] else None,
+            record["cr_uid"] or "",
+        )
+        for record in records
+    }
+
+
+async def startable(
+    connection: Connection, sql: Sql, versions: Sequence[tuple[UUID, int, bool]]
+) -> set[tuple[UUID, int]]:
+    """Which of these versions, (id, version, named exactly), may be started now."""
+    records = await connection.fetch(sql("start_versions"), *zip(*versions, strict=True))
+    return {(record[0], record[1]) for record in records}
+
+
+async def insert_keys(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> bool:
+    """Take the runs' keys, in the order of the keys; False when another transaction took one meanwhile."""
+    rows = sorted((*key, run.effects.run.id, run.input_hash, run.keys_expire_at) for run in runs for key in run.keys)
+    if not rows:
+        return True
+    taken = await connection.fetch(sql("insert_keys"), *zip(*rows, strict=True))
+    return len(taken) == len(rows)
+
+
+async def insert_runs(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> bool:
+    """Insert the run rows; False when another transaction inserted one of the ids meanwhile."""
+    rows = [_run_row(run) for run in runs]
+    inserted = await connection.fetch(sql("insert_runs"), *zip(*rows, strict=True))
+    if len(inserted) != len(rows):
+        return False
+    open_rows = [_open_row(run) for run in runs if run.effects.run.status not in TERMINAL]
+    if open_rows:
+        await connection.fetch(sql("insert_open_runs"), *zip(*open_rows, strict=True))
+    return True
+
+
+async def insert_inbox(connection: Connection, sql: Sql, run_id: UUID, kind: str, body: str) -> int:
+    """Insert one row for a run's inbox into the caller's transaction; returns its id."""
+    inbox_id: int = await connection.fetchval(sql("insert_inbox"), run_id, kind, body)
+    return inbox_id
+
+
+def _run_row(new: NewRun) -> Row:
+    run = new.effects.run
+    changing = columns.run_row(run, new.effects.output)
+    return (
+        run.id,
+        new.definition_id,
+        new.start_request_id,
+        run.created_at,
+        run.version,
+        run.priority,
+        run.total,
+        *changing[1:],
+        run.namespace,
+        run.name,
+        run.definition,
+        new.started_by,
+        new.cluster_uid,
+        new.engine_id,
+        run.cr_uid or None,
+        new.idempotency_key,
+        orjson.dumps(list(new.tags)).decode() if new.tags else None,
+        orjson.dumps(new.attributes).decode() if new.attributes else None,
+        _context(new),
+    )
+
+
+def _context(new: NewRun) -> str:
+    config = "" if new.config is None else f',"config":{new.config.text}'
+    return f'{{"input":{new.input.text}{config}}}'
+
+
+def _open_row(new: NewRun) -> Row:
+    run = new.effects.run
+    uid = run.cr_uid or None
+    return (run.id, run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid)

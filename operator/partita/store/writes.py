@@ -1,0 +1,177 @@
+"""Writing a batch: the effects of many runs as one statement a table.
+
+Purpose: gathers rows while effects are added, then sends them. Invariant: the number of statements depends on which
+tables are touched and never on how many events there are; what clears a run goes in the direction ready_tasks →
+task_leases → timers → waits, one statement a table. Trade-off: every column of a changed record is sent, changed or
+not, so that one statement fits every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from partita.domain.state.effects import Effects, Enqueue, Slice
+from partita.domain.state.rows import TERMINAL, NodeKey, NodeState, ReadyKey
+from partita.store import columns
+from partita.store.columns import Row
+from partita.store.database import Connection
+from partita.store.sequence import ReadySequence
+from partita.store.sql import Sql
+
+
+class NewLease(NamedTuple):
+    """A task that is handed on to a worker instead of being queued."""
+
+    lease_id: UUID
+    claim_id: UUID
+    worker_id: str
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionDelays:
+    """How long a run's changes are gathered before its object's status is written."""
+
+    urgent: timedelta
+    progress: timedelta
+
+
+@dataclass(slots=True)
+class Writes:
+    """The rows of one batch, by table."""
+
+    now: datetime
+    sequence: ReadySequence
+    delays: ProjectionDelays
+    ids: list[UUID] = field(default_factory=list)
+    runs: list[Row] = field(default_factory=list)
+    new_tasks: list[Row] = field(default_factory=list)
+    tasks: list[Row] = field(default_factory=list)
+    clear_ready: list[Row] = field(default_factory=list)
+    clear_leases: list[Row] = field(default_factory=list)
+    clear_timers: list[Row] = field(default_factory=list)
+    clear_waits: list[Row] = field(default_factory=list)
+    ready: list[Row] = field(default_factory=list)
+    leases: list[Row] = field(default_factory=list)
+    timers: list[Row] = field(default_factory=list)
+    waits: list[Row] = field(default_factory=list)
+    signals: list[Row] = field(default_factory=list)
+    consumed: list[Row] = field(default_factory=list)
+    history: list[Row] = field(default_factory=list)
+    endings: list[Row] = field(default_factory=list)
+    closed: list[UUID] = field(default_factory=list)
+    projections: list[Row] = field(default_factory=list)
+    queues: set[str] = field(default_factory=set)
+    """Queues that received ready rows."""
+
+    def add(self, before: Slice, effects: Effects, handed: Mapping[NodeKey, NewLease]) -> None:
+        """Gather what the events of one run change; ``before`` is the slice as it was loaded."""
+        run = effects.run
+        self.ids.append(run.id)
+        if not effects.new_run:
+            self.runs.append(columns.run_row(run, effects.output))
+        self._clear(before, effects)
+        self._enqueue(before, effects, handed)
+        self._tasks(before, effects)
+        self._mail(effects)
+        self.history += [columns.history_row(run, entry) for entry in effects.history]
+        if run.status in TERMINAL and (before.run is None or before.run.status not in TERMINAL):
+            self.endings.append(columns.ending_row(run))
+            if not effects.new_run:
+                self.closed.append(run.id)
+        if effects.visible and run.cr_uid:
+            delay = self.delays.urgent if effects.urgent else self.delays.progress
+            self.projections.append((run.id, run.revision, self.now + delay))
+
+    def _clear(self, before: Slice, effects: Effects) -> None:
+        run_id = effects.run.id
+        if effects.clear or effects.withdraw:
+            keys = [key for key, task in before.tasks.items() if task.state is NodeState.QUEUED]
+            self._clear_ready(run_id, before, keys)
+        if effects.clear:
+            self.clear_leases.append((run_id, None, 0))
+            self.clear_timers.append((run_id, None, "", 0))
+            self.clear_waits.append((run_id, None, 0))
+            return
+        self._clear_ready(run_id, before, effects.drop_work)
+        self.clear_leases += [(run_id, key.node, key.index) for key in effects.drop_work]
+        self.clear_timers += [(run_id, key.kind.value, key.node, key.index) for key in effects.drop_timers]
+        self.clear_waits += [(run_id, key.node, key.index) for key in effects.drop_waits]
+
+    def _clear_ready(self, run_id: UUID, before: Slice, keys: list[NodeKey] | set[NodeKey]) -> None:
+        for key in keys:
+            task = before.tasks.get(key)
+            if task is not None and task.ready_key is not None:
+                self.clear_ready.append((run_id, key.node, key.index, *task.ready_key))
+
+    def _enqueue(self, before: Slice, effects: Effects, handed: Mapping[NodeKey, NewLease]) -> None:
+        run = effects.run
+        for key, enqueue in effects.enqueue.items():
+            task = effects.tasks.get(key)
+            if task is None:
+                task = effects.tasks[key] = replace(before.tasks[key])
+            lease = handed.get(key)
+            if lease is None:
+                task.ready_key = self._ready(effects, enqueue)
+                continue
+            task.ready_key = None
+            self.leases.append(
+                (run.id, lease.lease_id, lease.claim_id, self.now, lease.deadline_at, enqueue.index, enqueue.attempt,
+                 run.generation, enqueue.node, lease.worker_id, enqueue.queue, enqueue.type)
+            )  # fmt: skip  # the order of the columns, as in the statement
+
+    def _ready(self, effects: Effects, enqueue: Enqueue) -> ReadyKey:
+        run = effects.run
+        key = self.sequence.key(enqueue.queue, run.namespace, enqueue.priority)
+        limit = enqueue.schedule_to_start_ms
+        expires = None if limit is None else self.now + timedelta(milliseconds=limit)
+        self.ready.append(columns.ready_row(run, enqueue, key, self.now, expires))
+        self.queues.add(enqueue.queue)
+        return key
+
+    def _tasks(self, before: Slice, effects: Effects) -> None:
+        run_id, enqueued, known = effects.run.id, effects.enqueue, before.tasks
+        for key, task in effects.tasks.items():
+            enqueue = enqueued.get(key)
+            row = columns.task_row(run_id, task, None if enqueue is None else enqueue.queue)
+            (self.tasks if key in known else self.new_tasks).append(row)
+
+    def _mail(self, effects: Effects) -> None:
+        run_id = effects.run.id
+        self.timers += [columns.timer_row(run_id, timer) for timer in effects.timers.values()]
+        self.waits += [columns.wait_row(run_id, wait) for wait in effects.waits]
+        self.signals += [columns.signal_row(run_id, signal, self.now) for signal in effects.record_signals]
+        self.consumed += [(run_id, taken.signal_id, taken.node) for taken in effects.consumed]
+
+    async def send(self, connection: Connection, sql: Sql) -> None:
+        """Write everything. New runs have been inserted before."""
+        if not self.ids:
+            return
+        low, high = min(self.ids), max(self.ids)
+        statements: tuple[tuple[str, list[Row], tuple[object, ...]], ...] = (
+            ("update_runs", self.runs, (low, high)),
+            ("update_tasks", self.tasks, (low, high)),
+            ("insert_tasks", self.new_tasks, ()),
+            ("clear_ready", self.clear_ready, ()),
+            ("clear_leases", self.clear_leases, ()),
+            ("clear_timers", self.clear_timers, ()),
+            ("clear_waits", self.clear_waits, ()),
+            ("insert_ready", self.ready, ()),
+            ("insert_leases", self.leases, ()),
+            ("put_timers", self.timers, ()),
+            ("insert_waits", self.waits, ()),
+            ("insert_signals", self.signals, ()),
+            ("consume_signals", self.consumed, (self.now, low, high)),
+            ("insert_history", self.history, ()),
+            ("insert_endings", self.endings, ()),
+            ("queue_projection", self.projections, ()),
+        )
+        for name, rows, extra in statements:
+            if rows:
+                await connection.fetch(sql(name), *zip(*rows, strict=True), *extra)
+        if self.closed:
+            await connection.fetch(sql("delete_open_runs"), self.closed)
