@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 STAGES ?=
+NEEDS_KUBERNETES := $(if $(STAGES),$(filter kube faults e2e,$(STAGES)),all)
 ARGS ?=
 export KEEP UV
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -21,8 +22,8 @@ help: ## list the targets
 demo: set-up ## apply a workflow on a real Kubernetes and watch it run (KEEP=1 leaves it running)
 	@$(PY) -m e2e.demo
 
-test: set-up ## run all tests, in stages (STAGES="unit kube" runs only these)
-	@$(PY) -m e2e.cluster prepare-faults
+test: $(if $(NEEDS_KUBERNETES),set-up,venv) ## run all tests, in stages (STAGES="unit kube" runs only these)
+	@$(if $(NEEDS_KUBERNETES),$(PY) -m e2e.cluster prepare-faults)
 	@$(PY) scripts/run_tests.py $(if $(STRICT),--strict) $(STAGES) $(ARGS)
 
 check: venv ## format, lint, types, layers, and the tests of the repository itself

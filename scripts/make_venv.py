@@ -10,9 +10,11 @@ interrupted install is done again. Needs nothing but the standard library of the
 
 import fcntl
 import hashlib
+import json
 import subprocess
 import sys
 import time
+import tomllib
 import venv
 from pathlib import Path
 
@@ -21,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main(folder: Path, requirements: Path) -> int:
     """Bring the environment up to date; returns the exit code of what failed, else 0."""
-    wanted, stamp = digest(requirements, ROOT / "pyproject.toml"), folder / f".installed-{requirements.stem}"
+    wanted, stamp = digest(requirements), folder / f".installed-{requirements.stem}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(folder.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,11 +38,12 @@ def main(folder: Path, requirements: Path) -> int:
     return 0
 
 
-def digest(*inputs: Path) -> str:
-    """Digest the files that decide what is installed, and where the project lies."""
-    hashed = hashlib.sha256(str(ROOT).encode())
-    for path in inputs:
-        hashed.update(path.read_bytes())
+def digest(requirements: Path) -> str:
+    """Digest all that decides what is installed, where the project lies included, but no setting of a tool."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    installed = [project["project"], project["build-system"], project["tool"]["hatch"], str(ROOT)]
+    hashed = hashlib.sha256(json.dumps(installed, sort_keys=True).encode())
+    hashed.update(requirements.read_bytes())
     return hashed.hexdigest()
 
 

@@ -8,7 +8,6 @@ checksummed source, and the versions stand in `go.mod`, where any tool that upda
 
 import contextlib
 import fcntl
-import functools
 import hashlib
 import os
 import platform
@@ -118,7 +117,6 @@ def _linker_flags(version: str) -> str:
     return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in stamps.items())])
 
 
-@functools.cache
 def _folder() -> Path:
     version = kubernetes_version()
     inputs = hashlib.sha256()
