@@ -1,4 +1,4 @@
-"""The worker SDK and runtime: functions that execute tasks, and the process that calls them.
+"""The worker SDK: functions that execute tasks. The process that calls them is ``partita.worker.runtime``.
 
     from partita.worker import Fatal, Retryable, TaskContext, Tasks
 
@@ -15,6 +15,5 @@ repeated; ``TaskContext.idempotency_key`` is made for that.
 from partita.worker.context import TaskCancelled, TaskContext
 from partita.worker.failures import Fatal, Retryable, TaskError
 from partita.worker.registry import Tasks, load, task
-from partita.worker.runtime import Worker
 
-__all__ = ["Fatal", "Retryable", "TaskCancelled", "TaskContext", "TaskError", "Tasks", "Worker", "load", "task"]
+__all__ = ["Fatal", "Retryable", "TaskCancelled", "TaskContext", "TaskError", "Tasks", "load", "task"]
