@@ -46,3 +46,26 @@ async def insert_run(target: Target, run_id: UUID, **columns: Any) -> None:
 async def open_run(target: Target, run_id: UUID, namespace: str = "shop", definition: str = "order") -> None:
     """The row that marks a run as unfinished."""
     await insert(target, "open_runs", run_id=run_id, namespace=namespace, definition=definition, name=f"run-{run_id}")
+
+
+async def end_run(
+    target: Target,
+    run_id: UUID,
+    status: str,
+    *,
+    generation: int = 0,
+    namespace: str = "shop",
+    definition: str = "order",
+) -> None:
+    """The row that lists find a finished run by."""
+    await insert(
+        target,
+        "run_endings",
+        run_id=run_id,
+        finished_at=time_of(run_id),
+        generation=generation,
+        status=status,
+        namespace=namespace,
+        definition=definition,
+        name=f"run-{run_id}",
+    )

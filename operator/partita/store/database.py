@@ -104,27 +104,31 @@ class Database:
         """The database's clock, which decides every deadline."""
         return cast("datetime", await self.read(lambda connection: connection.fetchval("SELECT clock_timestamp()")))
 
-    async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Connection], Awaitable[T]], *, snapshot: bool = False) -> T:
         """Run a read on a pooled connection, again when the connection is lost under it.
 
+        ``snapshot``: all its statements see one moment, and none may write.
         Raises UnavailableError when the server stays away longer than ``patience_ms``, and what ``translate`` makes of
         any other error.
         """
         backoff = Backoff(self.settings)
         while True:
             try:
-                return await self._once(work)
+                return await self._once(work, snapshot)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 if self._closed or not is_disconnect(error) or not await backoff.pause():
                     raise translate(error) from error
 
-    async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _once(self, work: Callable[[Connection], Awaitable[T]], snapshot: bool) -> T:
         async with self._pool.acquire(timeout=self.settings.connect_timeout_ms / 1000) as pooled:
             connection = cast("Connection", pooled)
-            if not self.settings.pooled:
-                return await work(connection)
-            async with connection.transaction(readonly=True):
-                return await work(connection)
+            if snapshot:
+                async with connection.transaction(isolation="repeatable_read", readonly=True):
+                    return await work(connection)
+            if self.settings.pooled:
+                async with connection.transaction():
+                    return await work(connection)
+            return await work(connection)
 
     def dedicated(self, purpose: str, *, planner: bool = True) -> Dedicated:
         """A connection of its own, made at the first use. ``planner``: with the coordinator's planner options."""

@@ -1,0 +1,144 @@
+-- What people look at. These run on the pool, with the planner as the server sets it up.
+
+-- name: run_by_id
+-- hot: pruned
+SELECT id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
+       active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
+       attributes, error_json, output_json, context_json
+FROM :"schema".workflow_runs
+WHERE id = $1
+
+-- name: run_nodes
+-- hot: pruned
+-- Nodes of a run in the order in which they began to matter. A Queued node with a lease is shown as Running.
+SELECT task.node, task.index, task.kind, CASE WHEN lease.run_id IS NULL THEN task.state ELSE 'Running' END AS state,
+       task.attempt, task.queue, task.queued_at, lease.claimed_at, task.finished_at, lease.worker_id, task.input,
+       task.output, task.last_error, task.event
+FROM :"schema".task_instances AS task
+LEFT JOIN LATERAL (
+    SELECT run_id, worker_id, claimed_at FROM :"schema".task_leases
+    WHERE run_id = $1 AND node = task.node AND index = task.index AND task.state = 'Queued'
+    LIMIT 1
+) AS lease ON true
+WHERE task.run_id = $1
+ORDER BY task.queued_at NULLS LAST, task.finished_at NULLS LAST, task.node, task.index
+
+-- name: run_waits
+-- hot: queue
+SELECT node, index, name, since FROM :"schema".waits WHERE run_id = $1 ORDER BY seq, node, index
+
+-- name: run_timers
+-- hot: queue
+-- fire_at is infinity while the run is suspended and when applying the timer was given up.
+SELECT kind, node, index, nullif(fire_at, 'infinity') AS fire_at, remaining_ms, failures, last_error
+FROM :"schema".timers WHERE run_id = $1 ORDER BY timers.fire_at, kind, node, index
+
+-- name: run_signals
+-- hot: pruned
+SELECT id, name, sender, payload, created_at, consumed_at, consumed_by, refused
+FROM :"schema".workflow_events WHERE run_id = $1 ORDER BY seq LIMIT $2
+
+-- name: run_history_page
+-- hot: pruned
+SELECT seq, generation, at, event, node, index, attempt, who, started_at, error, details
+FROM :"schema".run_history
+WHERE run_id = $1 AND seq > $2
+ORDER BY seq LIMIT $3
+
+-- name: newest_runs
+-- A window of the ids below $2, newest first. Months are read one after the other, until there are enough.
+SELECT id FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+
+-- name: newest_open_runs
+-- The same among unfinished runs, of one namespace ($4) or of all (null).
+SELECT run_id AS id FROM :"schema".open_runs
+WHERE run_id >= $1 AND run_id < $2 AND ($4::text IS NULL OR namespace = $4)
+ORDER BY run_id DESC LIMIT $3
+
+-- name: newest_endings
+-- The same among ends with one status ($5) in one namespace ($4). A run that was retried may have several.
+SELECT DISTINCT run_id AS id FROM :"schema".run_endings
+WHERE namespace = $4 AND status = $5 AND run_id >= $1 AND run_id < $2
+ORDER BY id DESC LIMIT $3
+
+-- name: runs_of_window
+-- hot: pruned
+-- Those runs of $1 (between $2 and $3) that the filter takes, newest first; a filter that is null takes every run.
+SELECT run.id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
+       active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
+       attributes, error_json, NULL::json AS output_json, NULL::json AS context_json
+FROM :"schema".workflow_runs AS run
+WHERE id = ANY ($1::uuid[]) AND id >= $2 AND id <= $3
+  AND ($4::text IS NULL OR namespace = $4)
+  AND ($5::text IS NULL OR definition = $5)
+  AND ($6::text[] IS NULL OR status = ANY ($6))
+  AND ($7::jsonb IS NULL OR tags @> $7)
+  AND ($8::jsonb IS NULL OR attributes @> $8)
+  AND ($9::text IS NULL OR started_by = $9)
+ORDER BY id DESC
+
+-- name: waits_of_runs
+-- hot: queue
+-- What runs wait for: one signal or timer each, the signal first.
+SELECT wanted.id, wait.kind, wait.name, wait.until
+FROM unnest($1::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    (SELECT 1 AS rank, 'event' AS kind, name, NULL::timestamptz AS until
+     FROM :"schema".waits WHERE run_id = wanted.id ORDER BY kind, name, seq LIMIT 1)
+    UNION ALL
+    (SELECT 2, kind, node, nullif(fire_at, 'infinity')
+     FROM :"schema".timers WHERE run_id = wanted.id AND kind IN ('wait', 'backoff', 'start') ORDER BY fire_at LIMIT 1)
+    ORDER BY rank LIMIT 1
+) AS wait
+
+-- name: newest_run_named
+-- The newest unfinished run of this name, which is that of its WorkflowRun object.
+SELECT run_id FROM :"schema".open_runs WHERE namespace = $1 AND name = $2 ORDER BY run_id DESC LIMIT 1
+
+-- name: newest_ending_named
+-- The newest finished run of this name among the newest $4 ends of its namespace with this status.
+SELECT run_id
+FROM (
+    SELECT run_id, name FROM :"schema".run_endings
+    WHERE namespace = $1 AND status = $3 ORDER BY run_id DESC LIMIT $4
+) AS recent
+WHERE name = $2
+ORDER BY run_id DESC LIMIT 1
+
+-- name: definitions_page
+-- The newest version of each definition, with the deployed one's number; by namespace and name, after ($2, $3).
+SELECT DISTINCT ON (d.namespace, d.name)
+       d.namespace, d.name, d.version, d.content_hash, d.created_by, d.created_at, d.deleted_at, deployed.version AS deployed
+FROM :"schema".workflow_definitions AS d
+LEFT JOIN LATERAL (
+    SELECT version FROM :"schema".workflow_definitions WHERE namespace = d.namespace AND name = d.name AND deployed LIMIT 1
+) AS deployed ON true
+WHERE ($1::text IS NULL OR d.namespace = $1) AND (d.namespace, d.name) > ($2::text, $3::text)
+  AND ($5::boolean OR d.deleted_at IS NULL)
+ORDER BY d.namespace, d.name, d.version DESC
+LIMIT $4
+
+-- name: queues
+-- Depth and age of each queue, attempts that run, and the live workers that serve it.
+SELECT queue,
+       coalesce(ready.depth, 0) AS depth,
+       ready.oldest_at,
+       coalesce(extract(epoch FROM clock_timestamp() - ready.oldest_at), 0)::float8 AS oldest_seconds,
+       coalesce(leased.running, 0) AS running,
+       coalesce(serving.workers, 0) AS workers
+FROM (SELECT queue, count(*) AS depth, min(enqueued_at) AS oldest_at FROM :"schema".ready_tasks GROUP BY queue) AS ready
+FULL JOIN (SELECT queue, count(*) AS running FROM :"schema".task_leases GROUP BY queue) AS leased USING (queue)
+FULL JOIN (
+    SELECT unnest(queues) AS queue, count(*) AS workers FROM :"schema".workers
+    WHERE expires_at > clock_timestamp() GROUP BY 1
+) AS serving USING (queue)
+ORDER BY queue
+
+-- name: workers_page
+-- Worker processes after $1 by id, with the attempts they hold.
+SELECT id, host, started_at, heartbeat_at, expires_at > clock_timestamp() AS alive, protocol, slots, draining, namespaces,
+       queues, types,
+       (SELECT count(*) FROM :"schema".task_leases AS lease WHERE lease.worker_id = workers.id) AS held
+FROM :"schema".workers AS workers
+WHERE id > $1
+ORDER BY id LIMIT $2

@@ -1,0 +1,220 @@
+"""Reads for people: a run, lists of runs, history, definitions, queues, workers.
+
+Purpose: everything that ``get``, ``list`` and the status pages show. Invariant: no list counts or skips rows; a page
+begins below the last id of the one before, and looks at no more than ``WINDOWS`` times ``WINDOW`` candidates, so that a
+filter which matches nothing costs little and hands back a cursor instead. Trade-off: a run's status is in no index (it
+would end HOT updates), so that lists by status take their candidates from ``open_runs`` and ``run_endings`` and compare
+the run's own row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from partita.domain.errors import NotFoundError
+from partita.domain.ids import bounds, make_id, to_milliseconds
+from partita.domain.payload import Payload
+from partita.domain.state.rows import TERMINAL, ErrorInfo, RunStatus
+from partita.store.database import Connection, Database, Record
+from partita.store.views import (
+    DefinitionView,
+    HistoryView,
+    NodeView,
+    QueueView,
+    RunDetailView,
+    RunFilter,
+    RunPage,
+    RunView,
+    SignalView,
+    TimerView,
+    WaitingView,
+    WaitView,
+    WorkerView,
+)
+
+WINDOW: Final = 1_000
+WINDOWS: Final = 10
+_SIGNALS: Final = 1_000
+_FIRST: Final = UUID(int=0)
+_LAST: Final = UUID(int=(1 << 128) - 1)
+
+
+async def get_run(database: Database, run_id: UUID) -> RunDetailView:
+    """A run with nodes, waits, timers and its first 1,000 signals, of one moment; raises NotFoundError."""
+    sql = database.sql
+
+    async def load(connection: Connection) -> RunDetailView:
+        run = await connection.fetchrow(sql("run_by_id"), run_id)
+        if run is None:
+            raise NotFoundError(f"run {run_id}: does not exist, or its month has been dropped", hint="partita list")
+        return RunDetailView(
+            _run(run),
+            tuple(map(_node, await connection.fetch(sql("run_nodes"), run_id))),
+            tuple(WaitView(**row) for row in await connection.fetch(sql("run_waits"), run_id)),
+            tuple(map(_timer, await connection.fetch(sql("run_timers"), run_id))),
+            tuple(map(_signal, await connection.fetch(sql("run_signals"), run_id, _SIGNALS))),
+        )
+
+    return await database.read(load, snapshot=True)
+
+
+async def find_run(database: Database, namespace: str, name: str) -> UUID:
+    """Id of the newest run with this name (its WorkflowRun object's); raises NotFoundError.
+
+    Unfinished runs come first, since a name is used by one object at a time; finished ones are looked for among the
+    newest 10,000 ends of each kind in the namespace.
+    """
+    run_id = await database.fetchval("newest_run_named", namespace, name)
+    if run_id is None:
+        block, most = "newest_ending_named", WINDOW * WINDOWS
+        ended = [await database.fetchval(block, namespace, name, status.value, most) for status in TERMINAL]
+        run_id = max((found for found in ended if found is not None), default=None)
+    if run_id is None:
+        raise NotFoundError(
+            f"run {namespace}/{name}: does not exist; expected a run's id or its object's name", hint="partita list"
+        )
+    return UUID(int=run_id.int)
+
+
+async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cursor: UUID | None = None) -> RunPage:
+    """The next page of runs, newest first, at most ``limit``."""
+    low, high = _range(query, cursor)
+    found: list[RunView] = []
+    for _ in range(WINDOWS):
+        window = await _candidates(database, query, low, high)
+        if window:
+            found += await _matching(database, query, window)
+        if len(found) >= limit:
+            return RunPage(tuple(found[:limit]), found[limit - 1].id)
+        if len(window) < WINDOW:
+            return RunPage(tuple(found), None)
+        high = window[-1]
+    return RunPage(tuple(found), high)
+
+
+def _range(query: RunFilter, cursor: UUID | None) -> tuple[UUID, UUID]:
+    """Ids from the first (included) to the last (excluded) that can be in the list."""
+    low = make_id(to_milliseconds(query.created_from), 0) if query.created_from else _FIRST
+    high = make_id(to_milliseconds(query.created_before), 0) if query.created_before else _LAST
+    return low, min(high, cursor or _LAST)
+
+
+async def _candidates(database: Database, query: RunFilter, low: UUID, high: UUID) -> list[UUID]:
+    """The newest ids below ``high`` that may match; fewer than WINDOW only at the end of the list."""
+    statuses = frozenset(query.statuses or RunStatus)
+    ends = statuses & TERMINAL
+    if query.namespace is None and ends:
+        return [row["id"] for row in await database.fetch("newest_runs", low, high, WINDOW)]
+    ids: set[UUID] = set()
+    if statuses - TERMINAL:
+        rows = await database.fetch("newest_open_runs", low, high, WINDOW, query.namespace)
+        ids.update(row["id"] for row in rows)
+    for status in ends:
+        rows = await database.fetch("newest_endings", low, high, WINDOW, query.namespace, status.value)
+        ids.update(row["id"] for row in rows)
+    return sorted(ids, reverse=True)[:WINDOW]
+
+
+async def _matching(database: Database, query: RunFilter, ids: list[UUID]) -> list[RunView]:
+    statuses = [status.value for status in query.statuses] or None
+    tags = orjson.dumps(query.tags).decode() if query.tags else None
+    attributes = orjson.dumps(dict(query.attributes)).decode() if query.attributes else None
+    filters = (query.namespace, query.definition, statuses, tags, attributes, query.started_by)
+    rows = await database.fetch("runs_of_window", ids, *bounds(ids), *filters)
+    return [_run(row) for row in rows]
+
+
+async def waiting(database: Database, run_ids: Iterable[UUID]) -> Mapping[UUID, WaitingView]:
+    """What each of these runs waits for, where it does."""
+    rows = await database.fetch("waits_of_runs", list(run_ids))
+    return {row["id"]: WaitingView(row["kind"], row["name"], row["until"]) for row in rows}
+
+
+async def history(database: Database, run_id: UUID, *, after: int = 0, limit: int = 1_000) -> tuple[HistoryView, ...]:
+    """Lines of a run's history after a sequence number, oldest first."""
+    return tuple(map(_line, await database.fetch("run_history_page", run_id, after, limit)))
+
+
+async def definitions(
+    database: Database,
+    namespace: str | None = None,
+    *,
+    after: tuple[str, str] = ("", ""),
+    limit: int = 100,
+    deleted: bool = False,
+) -> tuple[DefinitionView, ...]:
+    """Definitions by namespace and name, after a (namespace, name); ``deleted``: those too."""
+    rows = await database.fetch("definitions_page", namespace, *after, limit, deleted)
+    return tuple(DefinitionView(**row) for row in rows)
+
+
+async def queues(database: Database) -> tuple[QueueView, ...]:
+    """Every queue with ready tasks, running attempts or live workers."""
+    return tuple(QueueView(**row) for row in await database.fetch("queues"))
+
+
+async def workers(database: Database, *, after: str = "", limit: int = 1_000) -> tuple[WorkerView, ...]:
+    """Worker processes by id, dead ones too until they are cleared away."""
+    return tuple(map(_worker, await database.fetch("workers_page", after, limit)))
+
+
+def _run(row: Record) -> RunView:
+    values = dict(row)
+    context, error, output = (values.pop(name) for name in ("context_json", "error_json", "output_json"))
+    parsed = {
+        "id": UUID(int=row["id"].int),
+        "status": RunStatus(values["status"]),
+        "cr_uid": values["cr_uid"] or "",
+        "idempotency_key": values["idempotency_key"] or "",
+        "tags": tuple(orjson.loads(values["tags"] or "[]")),
+        "attributes": orjson.loads(values["attributes"] or "{}"),
+        "error": _error(error),
+        "input": None if context is None else Payload.of(orjson.loads(context).get("input")),
+        "output": _payload(output),
+    }
+    return RunView(**{**values, **parsed})
+
+
+def _node(row: Record) -> NodeView:
+    values = dict(row)
+    error, worker = values.pop("last_error"), values.pop("worker_id")
+    payloads = {name: _payload(values[name]) for name in ("input", "output", "event")}
+    texts = {"queue": values["queue"] or "", "worker": worker or ""}
+    return NodeView(**{**values, **payloads, **texts, "error": _error(error)})
+
+
+def _timer(row: Record) -> TimerView:
+    return TimerView(**{**row, "last_error": row["last_error"] or ""})
+
+
+def _signal(row: Record) -> SignalView:
+    values = {**row, "payload": Payload.parse(row["payload"])}
+    return SignalView(**{**values, "consumed_by": row["consumed_by"] or "", "refused": row["refused"] or ""})
+
+
+def _line(row: Record) -> HistoryView:
+    values: dict[str, Any] = {**row, "error": _error(row["error"]), "details": _payload(row["details"])}
+    texts = {name: row[name] or "" for name in ("node", "who")}
+    numbers = {name: row[name] or 0 for name in ("index", "attempt")}
+    return HistoryView(**{**values, **texts, **numbers})
+
+
+def _worker(row: Record) -> WorkerView:
+    namespaces = None if row["namespaces"] is None else tuple(row["namespaces"])
+    return WorkerView(**{**row, "namespaces": namespaces, "queues": tuple(row["queues"]), "types": tuple(row["types"])})
+
+
+def _payload(text: str | None) -> Payload | None:
+    return None if text is None else Payload.parse(text)
+
+
+def _error(text: str | None) -> ErrorInfo | None:
+    if text is None:
+        return None
+    value = orjson.loads(text)
+    details = Payload.of(value["details"]) if "details" in value else None
+    return ErrorInfo(str(value.get("type", "")), str(value.get("message", "")), details)

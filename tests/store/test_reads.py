@@ -1,0 +1,234 @@
+"""Reads for people, on rows written directly."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from partita.domain.errors import NotFoundError
+from partita.domain.ids import Month, make_id, to_milliseconds
+from partita.domain.state.rows import RunStatus
+from partita.store import reads
+from partita.store.database import Database
+from partita.store.sql import blocks
+from partita.store.views import RunFilter, WaitingView
+from tests.store.records import end_run, insert, insert_run, open_run
+
+
+@pytest.fixture
+async def now(database: Database) -> datetime:
+    """The database's clock, somewhat later than the month's start so that the hour before belongs to the month."""
+    return max(await database.clock(), Month.of(await database.clock()).start + timedelta(hours=2))
+
+
+async def make(database: Database, at: datetime, status: str = "Succeeded", **columns: object) -> UUID:
+    """A run with the rows that its status needs."""
+    run_id = make_id(to_milliseconds(at), uuid4().int)
+    await insert_run(database, run_id, status=status, **columns)
+    namespace, definition = str(columns.get("namespace", "shop")), str(columns.get("definition", "order"))
+    if status in {"Succeeded", "Failed", "Cancelled"}:
+        await end_run(database, run_id, status, namespace=namespace, definition=definition)
+    else:
+        await open_run(database, run_id, namespace=namespace, definition=definition)
+    return run_id
+
+
+async def ids(database: Database, limit: int = 100, **query: Any) -> list[UUID]:
+    page = await reads.list_runs(database, RunFilter(**query), limit=limit)
+    assert page.cursor is None or len(page.runs) == limit
+    return [run.id for run in page.runs]
+
+
+async def test_a_run_is_read_with_all_that_belongs_to_it(database: Database, now: datetime) -> None:
+    run_id = await make(
+        database,
+        now,
+        "Running",
+        tags='["eu"]',
+        attributes='{"team": "red"}',
+        context_json='{"input": {"n": 1}, "config": {}}',
+        output_json='{"ok": true}',
+        error_json='{"type": "timeout", "message": "too slow", "details": [1]}',
+    )
+    for node, state in (("pay", "Queued"), ("ship", "Pending"), ("ask", "Waiting")):
+        await insert(database, "task_instances", run_id=run_id, node=node, kind="task", state=state, queue="default")
+    await insert(
+        database, "task_leases", run_id=run_id, node="pay", index=0, attempt=1, generation=0, lease_id=uuid4(),
+        claim_id=uuid4(), claimed_at=now, deadline_at=now, worker_id="w1", queue="default", type="charge-card",
+    )  # fmt: skip
+    await insert(database, "waits", run_id=run_id, since=now, seq=1, index=0, name="approval", node="ask")
+    await insert(database, "timers", run_id=run_id, fire_at=now, index=0, kind="eventTimeout", node="ask")
+    await insert(database, "workflow_events", run_id=run_id, seq=1, created_at=now, id="s1", name="x", payload="[2]")
+    detail = await reads.get_run(database, run_id)
+    run = detail.run
+    assert (run.id, run.status, run.tags, run.attributes) == (run_id, RunStatus.RUNNING, ("eu",), {"team": "red"})
+    assert run.input is not None
+    assert run.output is not None
+    assert run.error is not None
+    assert (run.input.value, run.output.value) == ({"n": 1}, {"ok": True})
+    assert (run.error.type, run.error.message, run.error.details and run.error.details.value) == (
+        "timeout",
+        "too slow",
+        [1],
+    )
+    assert {node.node: (node.state, node.worker) for node in detail.nodes} == {
+        "pay": ("Running", "w1"),
+        "ship": ("Pending", ""),
+        "ask": ("Waiting", ""),
+    }
+    assert [(wait.node, wait.name) for wait in detail.waits] == [("ask", "approval")]
+    assert [(timer.kind, timer.fire_at) for timer in detail.timers] == [("eventTimeout", now)]
+    assert [(signal.id, signal.payload.value) for signal in detail.signals] == [("s1", [2])]
+    assert await reads.waiting(database, [run_id]) == {run_id: WaitingView("event", "approval", None)}
+
+
+async def test_an_unknown_run_is_not_found(database: Database, now: datetime) -> None:
+    with pytest.raises(NotFoundError, match="its month has been dropped"):
+        await reads.get_run(database, make_id(to_milliseconds(now), 1))
+    with pytest.raises(NotFoundError, match="shop/none"):
+        await reads.find_run(database, "shop", "none")
+
+
+async def test_a_name_means_the_unfinished_run_before_the_newest_finished_one(
+    database: Database, now: datetime
+) -> None:
+    old = await make(database, now + timedelta(seconds=1), "Failed")
+    new = await make(database, now + timedelta(seconds=2), "Succeeded")
+    await database.read(lambda c: c.execute("UPDATE partita.run_endings SET name = 'a'"))
+    assert await reads.find_run(database, "shop", "a") == new
+    running = await make(database, now, "Running")
+    await database.read(lambda c: c.execute("UPDATE partita.open_runs SET name = 'a'"))
+    assert await reads.find_run(database, "shop", "a") == running
+    assert old != new
+
+
+@pytest.mark.parametrize("namespace", [None, "shop"])
+async def test_every_filter_takes_what_it_says(database: Database, now: datetime, namespace: str | None) -> None:
+    at = [now + timedelta(seconds=n) for n in range(6)]
+    one = await make(database, at[0], "Succeeded", tags='["eu", "vip"]', started_by="ann")
+    two = await make(database, at[1], "Failed", tags='["eu"]', attributes='{"team": "red", "cost": "1"}')
+    three = await make(database, at[2], "Running", definition="refund")
+    four = await make(database, at[3], "Suspended", started_by="ann")
+    five = await make(database, at[4], "Cancelled")
+    other = await make(database, at[5], "Running", namespace="other")
+    everywhere = [] if namespace else [other]
+
+    async def found(**query: Any) -> list[UUID]:
+        return await ids(database, namespace=namespace, **query)
+
+    assert await found() == [*everywhere, five, four, three, two, one]
+    assert await found(statuses=(RunStatus.FAILED,)) == [two]
+    assert await found(statuses=(RunStatus.RUNNING,)) == [*everywhere, three]
+    assert await found(statuses=(RunStatus.CANCELLED, RunStatus.SUSPENDED)) == [five, four]
+    assert await found(definition="refund") == [three]
+    assert await found(tags=("vip", "eu")) == [one]
+    assert await found(tags=("eu",)) == [two, one]
+    assert await found(attributes={"team": "red"}) == [two]
+    assert await found(attributes={"team": "blue"}) == []
+    assert await found(started_by="ann") == [four, one]
+    assert await found(created_from=at[2], created_before=at[4]) == [four, three]
+    assert await found(tags=("eu",), statuses=(RunStatus.SUCCEEDED,), started_by="ann") == [one]
+
+
+@pytest.mark.parametrize("query", [RunFilter(), RunFilter(namespace="shop")])
+async def test_pages_join_without_gap_or_overlap_over_months_and_new_runs(
+    database: Database, now: datetime, query: RunFilter
+) -> None:
+    month = Month.of(now).plus(-1).start
+    made = [await make(database, month + timedelta(days=n)) for n in range(5)]
+    made += [await make(database, now, status) for status in ("Running", "Failed", "Pending", "Succeeded")]
+    seen: list[UUID] = []
+    cursor = None
+    while True:
+        page = await reads.list_runs(database, query, limit=2, cursor=cursor)
+        seen += [run.id for run in page.runs]
+        await make(database, now + timedelta(seconds=len(seen)))
+        if page.cursor is None:
+            break
+        cursor = page.cursor
+    assert seen == sorted(made, reverse=True)
+
+
+async def test_a_retried_run_with_two_endings_is_listed_once_and_by_its_last_status(
+    database: Database, now: datetime
+) -> None:
+    run_id = await make(database, now, "Succeeded")
+    await end_run(database, run_id, "Failed", generation=1)
+    await end_run(database, run_id, "Failed", generation=2)
+    assert await ids(database, namespace="shop") == [run_id]
+    assert await ids(database, namespace="shop", statuses=(RunStatus.FAILED,)) == []
+    assert await ids(database, namespace="shop", statuses=(RunStatus.SUCCEEDED,)) == [run_id]
+
+
+async def test_a_filter_that_matches_nothing_stops_and_can_be_continued(
+    database: Database, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reads, "WINDOW", 2)
+    monkeypatch.setattr(reads, "WINDOWS", 2)
+    rare = await make(database, now, tags='["rare"]')
+    for second in range(1, 6):
+        await make(database, now + timedelta(seconds=second))
+    first = await reads.list_runs(database, RunFilter(namespace="shop", tags=("rare",)))
+    assert first.runs == ()
+    assert first.cursor is not None
+    second_page = await reads.list_runs(database, RunFilter(namespace="shop", tags=("rare",)), cursor=first.cursor)
+    assert [run.id for run in second_page.runs] == [rare]
+
+
+async def test_history_is_read_in_pages(database: Database, now: datetime) -> None:
+    run_id = await make(database, now)
+    error = '{"type":"t","message":"m"}'
+    for seq in range(1, 6):
+        await insert(database, "run_history", run_id=run_id, seq=seq, at=now, event="TaskFailed", error=error)
+    first = await reads.history(database, run_id, limit=3)
+    rest = await reads.history(database, run_id, after=first[-1].seq)
+    assert [line.seq for line in first + rest] == [1, 2, 3, 4, 5]
+    assert first[0].error is not None
+    assert (first[0].error.type, first[0].who, first[0].index) == ("t", "", 0)
+
+
+async def test_definitions_are_listed_by_their_newest_version(database: Database) -> None:
+    for name, version, deployed in (("a", 1, True), ("a", 2, False), ("b", 1, True), ("c", 1, False)):
+        await insert(
+            database, "workflow_definitions", id=UUID(int=ord(name)), version=version, namespace="shop", name=name,
+            spec_json="{}", content_hash=f"h{version}", deployed=deployed,
+        )  # fmt: skip
+    await database.read(
+        lambda c: c.execute("UPDATE partita.workflow_definitions SET deleted_at = now() WHERE name = 'c'")
+    )
+    found = await reads.definitions(database, "shop")
+    assert [(each.name, each.version, each.deployed) for each in found] == [("a", 2, 1), ("b", 1, 1)]
+    assert [each.name for each in await reads.definitions(database, after=("shop", "a"), deleted=True)] == ["b", "c"]
+    assert len(await reads.definitions(database, limit=1)) == 1
+
+
+async def test_queues_and_workers(database: Database, now: datetime) -> None:
+    await insert(
+        database, "workers", id="w1", expires_at=now + timedelta(days=9), protocol=1, slots=4, queues=["q1", "q2"]
+    )
+    await insert(database, "workers", id="w2", expires_at=now - timedelta(days=9), protocol=1, slots=4, queues=["q3"])
+    clock = await database.clock()
+    for seconds in (5, 50):
+        await insert(
+            database, "ready_tasks", run_id=uuid4(), seq=1, enqueued_at=clock - timedelta(seconds=seconds),
+            timeout_ms=1, index=0, attempt=1, generation=0, lane=0, priority=0, queue="q1", namespace="shop", node="a", type="t",
+        )  # fmt: skip
+    found = {queue.queue: queue for queue in await reads.queues(database)}
+    assert set(found) == {"q1", "q2"}
+    assert (found["q1"].depth, found["q1"].workers, found["q2"].depth) == (2, 1, 0)
+    assert 50 <= found["q1"].oldest_seconds < 120
+    listed = await reads.workers(database)
+    assert [(worker.id, worker.alive, worker.queues, worker.held) for worker in listed] == [
+        ("w1", True, ("q1", "q2"), 0),
+        ("w2", False, ("q3",), 0),
+    ]
+
+
+def test_no_list_skips_rows_or_counts_runs() -> None:
+    for block in blocks().values():
+        if block.source.startswith("reads.sql"):
+            assert "OFFSET" not in block.text.upper(), block.name
+            assert "count(" not in block.text or block.name in {"queues", "workers_page"}, block.name
