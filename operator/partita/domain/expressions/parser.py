@@ -37,7 +37,7 @@ RESERVED: Final = frozenset(
 """Words that CEL keeps for itself: no variable may be called so."""
 
 MACROS: Final = frozenset({"all", "exists", "exists_one", "map", "filter"})
-_KEYWORDS: Final = frozenset({"true", "false", "null", "in"})
+KEYWORDS: Final = frozenset({"true", "false", "null", "in"})
 _CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 _BINDING: Final = {
     "||": 1, "&&": 2,
@@ -150,7 +150,7 @@ class Parser:
                 return tree
 
     def _member(self, target: Syntax) -> Syntax:
-        if self.token.kind != "ident" or self.token.value in _KEYWORDS:
+        if self.token.kind != "ident" or self.token.value in KEYWORDS:
             raise self.unexpected("a field or function name")
         token = self._advance()
         name = str(token.value)

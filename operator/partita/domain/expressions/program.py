@@ -6,17 +6,21 @@ that reads nothing is evaluated once, when it is compiled; if that fails, it doe
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from functools import lru_cache
 
 from partita.domain.expressions import limits
 from partita.domain.expressions.analysis import References, analyse
 from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxError
 from partita.domain.expressions.evaluator import Evaluate, compile_tree
 from partita.domain.expressions.frame import Frame
-from partita.domain.expressions.parser import parse
+from partita.domain.expressions.parser import KEYWORDS, RESERVED, parse
 from partita.domain.expressions.paths import path_of
-from partita.domain.expressions.syntax import Syntax
+from partita.domain.expressions.syntax import Ident, Select, Syntax
 from partita.domain.expressions.values import Value, plain, rfc3339
+
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 
 
 class Program:
@@ -64,9 +68,23 @@ class Program:
             raise ExpressionError("makes data that is nested too deeply") from error
 
 
+@lru_cache(maxsize=4096)
 def compile_program(source: str, variables: frozenset[str] | None, limit: int = limits.SOURCE_LENGTH) -> Program:
-    """Compile one expression. Raises ExpressionSyntaxError."""
+    """Compile one expression. Raises ExpressionSyntaxError. Programs never change, so equal sources share one."""
     if len(source) > limit:
         raise ExpressionSyntaxError(f"has {len(source):,} characters; expected at most {limit:,}")
-    tree = parse(source)
+    tree = _plain_path(source) or parse(source)
     return Program(source, tree, analyse(tree, variables))
+
+
+def _plain_path(source: str) -> Syntax | None:
+    """The tree of a plain path, which most expressions are, without the grammar."""
+    if not _PATH.match(source):
+        return None
+    root, *fields = source.split(".")
+    if root in RESERVED or len(fields) >= limits.DEPTH or not KEYWORDS.isdisjoint(fields):
+        return None
+    tree: Syntax = Ident(root)
+    for field in fields:
+        tree = Select(tree, field)
+    return tree

@@ -54,17 +54,25 @@ class Template:
 
 
 def compile_template(
-    value: Json, path: str = "", *, variables: frozenset[str] | None = None, limit: int = limits.SOURCE_LENGTH
+    value: Json,
+    path: str = "",
+    *,
+    variables: frozenset[str] | None = None,
+    limit: int = limits.SOURCE_LENGTH,
+    places: list[tuple[str, References]] | None = None,
 ) -> Template:
     """Compile a JSON value. Raises InvalidError with every problem in it, each with its path below ``path``.
 
-    ``variables`` are the names that exist in this field (None: not checked); ``limit`` is the length of one expression.
+    ``variables`` are the names that exist in this field (None: not checked); ``limit`` is the length of one expression;
+    ``places`` is given the path and the references of every expression.
     """
     compiler = _Compiler(variables, limit)
     render, constant = compiler.value(value, path, 0)
     if compiler.problems:
         raise InvalidError("expression", tuple(compiler.problems))
-    return Template(value, merged(compiler.refs), render, constant)
+    if places is not None:
+        places.extend(compiler.refs)
+    return Template(value, merged(refs for _, refs in compiler.refs), render, constant)
 
 
 class _Compiler:
@@ -74,7 +82,7 @@ class _Compiler:
         self._variables = variables
         self._limit = limit
         self.problems: list[Problem] = []
-        self.refs: list[References] = []
+        self.refs: list[tuple[str, References]] = []
 
     def value(self, value: Json, path: str, depth: int) -> tuple[_Render | None, Json]:
         if depth > limits.TEMPLATE_DEPTH:
@@ -92,8 +100,9 @@ class _Compiler:
         for key in value:
             if "${" in key:
                 self.problems.append(Problem(join_path(path, key), "expressions are not evaluated in names of fields"))
-        parts = {key: self.value(item, join_path(path, key), depth + 1) for key, item in value.items()}
-        fixed = {key: constant for key, (_, constant) in parts.items()}
+        # in the order of the keys, since an API server does not keep the written one and ``from`` must not depend on it
+        parts = {key: self.value(value[key], join_path(path, key), depth + 1) for key in sorted(value)}
+        fixed = {key: parts[key][1] for key in value}
         moving = [(key, render) for key, (render, _) in parts.items() if render is not None]
         if not moving:
             return None, fixed
@@ -125,7 +134,7 @@ class _Compiler:
         if "${" not in value:
             return None, value
         try:
-            parts = [part if isinstance(part, str) else self._program(part) for part in scan(value)]
+            parts = [part if isinstance(part, str) else self._program(part, path) for part in scan(value)]
         except ExpressionSyntaxError as error:
             self.problems.append(Problem(path, error.message))
             return None, None
@@ -135,12 +144,12 @@ class _Compiler:
             self.problems.append(Problem(path, error.message))
             return None, None
 
-    def _program(self, token: Token) -> Program:
+    def _program(self, token: Token, path: str) -> Program:
         try:
             program = compile_program(token.source, self._variables, self._limit)
         except ExpressionSyntaxError as error:
             raise ExpressionSyntaxError(f"expression {token.source[:80]!r}: {error.message}") from error
-        self.refs.append(program.refs)
+        self.refs.append((path, program.refs))
         return program
 
 

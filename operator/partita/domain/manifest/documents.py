@@ -1,0 +1,161 @@
+"""Reads YAML (and so JSON) files as kubectl does.
+
+Invariant: what is read here is what the API server gets from ``kubectl apply``, except that a key written twice is
+refused where kubectl silently takes the last. Aliases are counted as they expand, so that a small file stays small.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from typing import Any, Final
+
+import yaml
+
+from partita.domain.errors import InvalidError, Problem
+from partita.domain.manifest.scalars import key_text, plain_scalar
+from partita.domain.payload import Json
+
+MOST_CHARACTERS: Final = 16_777_216
+MOST_VALUES: Final = 1_000_000
+"""Values of one document after aliases are expanded."""
+_DEEPEST: Final = 150
+_PLAIN: Final = "!plain!"
+_TAG: Final = "tag:yaml.org,2002:"
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time
+    """Composes nodes only; which scalars are numbers or words is decided when they are built."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ARG002  # the library's signature
+        if kind is yaml.ScalarNode:
+            return _PLAIN if implicit[0] else f"{_TAG}str"
+        return f"{_TAG}seq" if kind is yaml.SequenceNode else f"{_TAG}map"
+
+
+class _BadYamlError(Exception):
+    """Something that JSON cannot say, at a node; never leaves this module."""
+
+    def __init__(self, node: yaml.Node, message: str) -> None:
+        super().__init__(message)
+        self.place = f"line {node.start_mark.line + 1}"
+        self.message = message
+
+
+def load_documents(text: str) -> tuple[dict[str, Json], ...]:
+    """The objects of a file, empty documents left out. Raises InvalidError that names line and problem."""
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidError(
+            "manifest", (Problem("", f"has {len(text):,} characters; expected at most {MOST_CHARACTERS:,}"),)
+        )
+    found: list[dict[str, Json]] = []
+    try:
+        for node in yaml.compose_all(text, Loader=_Loader):
+            if node is not None and not _is_empty(node):
+                found.append(_Builder().document(node))
+    except _BadYamlError as error:
+        raise InvalidError("manifest", (Problem(error.place, error.message),)) from error
+    except yaml.YAMLError as error:
+        raise InvalidError("manifest", (_syntax(error),)) from error
+    except RecursionError as error:
+        raise InvalidError("manifest", (Problem("", "is nested too deeply"),)) from error
+    return tuple(found)
+
+
+def _is_empty(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == _PLAIN and plain_scalar(node.value) is None
+
+
+def _syntax(error: yaml.YAMLError) -> Problem:
+    mark = getattr(error, "problem_mark", None)
+    place = f"line {mark.line + 1}" if mark is not None else ""
+    message = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return Problem(place, f"is not YAML: {message}")
+
+
+class _Builder:
+    """Builds the JSON value of one document."""
+
+    def __init__(self) -> None:
+        self._built: dict[int, tuple[Json, int]] = {}
+        self._open: set[int] = set()
+        self._size = 0
+
+    def document(self, node: yaml.Node) -> dict[str, Json]:
+        value = self._sized(node, 0)[0]
+        if isinstance(value, dict):
+            return value
+        raise _BadYamlError(node, "the document is not an object; expected apiVersion, kind, metadata and spec")
+
+    def _sized(self, node: yaml.Node, depth: int) -> tuple[Json, int]:
+        """A node's value and how many values it holds; an alias counts again, though it is built once."""
+        known = self._built.get(id(node))
+        if known is None:
+            if id(node) in self._open:
+                raise _BadYamlError(node, "an alias refers to what it stands in")
+            if depth > _DEEPEST:
+                raise _BadYamlError(node, f"is nested more than {_DEEPEST} levels deep")
+            self._open.add(id(node))
+            known = self._new(node, depth)
+            self._open.discard(id(node))
+            self._built[id(node)] = known
+        if known[1] > MOST_VALUES:
+            raise _BadYamlError(node, f"expands to more than {MOST_VALUES:,} values")
+        return known
+
+    def _new(self, node: yaml.Node, depth: int) -> tuple[Json, int]:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, depth)
+        if isinstance(node, yaml.SequenceNode):
+            parts = [self._sized(item, depth + 1) for item in node.value]
+            return [value for value, _ in parts], 1 + sum(size for _, size in parts)
+        return _scalar(node), 1
+
+    def _mapping(self, node: yaml.MappingNode, depth: int) -> tuple[Json, int]:
+        result: dict[str, Json] = {}
+        merged: dict[str, Json] = {}
+        size = 1
+        for key_node, value_node in node.value:
+            value, count = self._sized(value_node, depth + 1)
+            size += count
+            if size > MOST_VALUES:
+                raise _BadYamlError(node, f"expands to more than {MOST_VALUES:,} values")
+            if key_node.tag == _PLAIN and key_node.value == "<<":
+                merged = {**_merge(value_node, value), **merged}
+                continue
+            key = key_text(self._sized(key_node, depth + 1)[0])
+            if key is None:
+                raise _BadYamlError(key_node, "this cannot be a key; expected a text")
+            if key in result:
+                raise _BadYamlError(key_node, f"the key {key!r} stands twice in this object")
+            result[key] = value
+        return {**merged, **result} if merged else result, size + len(merged)
+
+
+def _merge(node: yaml.Node, value: Json) -> dict[str, Json]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+        merged: dict[str, Json] = {}
+        for part in value:
+            merged = {**part, **merged}
+        return merged
+    raise _BadYamlError(node, "<< needs an object or a list of objects")
+
+
+def _scalar(node: yaml.Node) -> Json:
+    tag, text = node.tag, str(node.value)
+    if tag == f"{_TAG}binary":
+        try:
+            return base64.b64decode("".join(text.split()), validate=True).decode("utf-8", "replace")
+        except binascii.Error as error:
+            raise _BadYamlError(node, f"is not Base64: {error}") from error
+    if tag not in (_PLAIN, f"{_TAG}int", f"{_TAG}float", f"{_TAG}bool", f"{_TAG}null"):
+        return text
+    value = plain_scalar(text)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _BadYamlError(node, f"{text} is not a JSON number; expected a number or a quoted text")
+    return value

@@ -1,0 +1,82 @@
+"""Retry tiers, error routes and a definition's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from partita.domain.manifest import limits, shapes
+from partita.domain.manifest.expressions import Expressions
+from partita.domain.manifest.reader import ERROR_TYPE, QUEUE, Fields
+from partita.domain.model import Route, Tier
+
+_ERROR_TYPES: Final = "an error type such as timeout, gateway or http_503"
+QUEUE_EXPECTED: Final = "a queue name of letters, digits, dots, hyphens, at most 63"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDefaults:
+    """What ``spec.defaults`` gives to nodes."""
+
+    timeout_ms: int | None = None
+    schedule_to_start_ms: int | None = None
+    queue: str = "default"
+    retry: tuple[Tier, ...] = ()
+
+
+def read_defaults(spec: Fields, expressions: Expressions) -> NodeDefaults:
+    """``spec.defaults``; its conditions may not name nodes, since they would become edges of every task."""
+    fields = spec.fields("defaults", shapes.DEFAULTS)
+    if fields is None:
+        return NodeDefaults()
+    return NodeDefaults(
+        timeout_ms=fields.duration("timeout"),
+        schedule_to_start_ms=fields.duration("scheduleToStart"),
+        queue=fields.text("queue", QUEUE_EXPECTED, longest=63, pattern=QUEUE) or "default",
+        retry=read_tiers(fields, expressions) or (),
+    )
+
+
+def read_tiers(fields: Fields, expressions: Expressions) -> tuple[Tier, ...] | None:
+    """``retry``; None when it is left out, () when it is an empty list."""
+    if not fields.has("retry"):
+        return None
+    return tuple(_tier(tier, expressions) for tier in fields.each("retry", shapes.TIER, limits.TIERS))
+
+
+def _tier(fields: Fields, expressions: Expressions) -> Tier:
+    retries = fields.integer("maxRetries", 0, 100_000)
+    initial = fields.duration("initialDelay")
+    longest = fields.duration("maxDelay")
+    multiplier = fields.number("multiplier", 1, 100)
+    jitter = fields.number("jitter", 0, 1)
+    initial = 1_000 if initial is None else initial
+    return Tier(
+        match=_matches(fields),
+        when=expressions.condition(fields, "when", "error"),
+        max_retries=limits.UNLIMITED_RETRIES if retries is None else retries,
+        initial_delay_ms=initial,
+        multiplier=2.0 if multiplier is None else multiplier,
+        max_delay_ms=max(300_000, initial) if longest is None else longest,
+        max_elapsed_ms=fields.duration("maxElapsed"),
+        jitter=0.2 if jitter is None else jitter,
+    )
+
+
+def _matches(fields: Fields) -> tuple[str, ...]:
+    found = fields.texts("match", limits.MATCHES, _ERROR_TYPES, ERROR_TYPE, longest=128)
+    return () if found is None or found == ("any",) else found
+
+
+def read_routes(fields: Fields, expressions: Expressions) -> tuple[Route, ...]:
+    """``onError``."""
+    return tuple(_route(route, expressions) for route in fields.each("onError", shapes.ROUTE, limits.ROUTES))
+
+
+def _route(fields: Fields, expressions: Expressions) -> Route:
+    fields.need("next", "a list of nodes; [] swallows the error")
+    return Route(
+        match=_matches(fields),
+        when=expressions.condition(fields, "when", "error"),
+        next=fields.names("next", limits.NEXT) or (),
+    )
