@@ -64,9 +64,11 @@ class KubeClient:
         """One object. Raises NotFoundError."""
         return await self._call("GET", path, seconds=seconds)
 
-    async def create(self, path: str, body: Json, *, seconds: float | None = None) -> dict[str, Any]:
+    async def create(
+        self, path: str, body: Json, *, seconds: float | None = None, dry_run: bool = False
+    ) -> dict[str, Any]:
         """A new object below a collection's path. Raises ConflictError when it exists."""
-        return await self._call("POST", path, body, seconds=seconds)
+        return await self._call("POST", path, body, seconds=seconds, params=_dry(dry_run))
 
     async def replace(self, path: str, body: Json, *, seconds: float | None = None) -> dict[str, Any]:
         """The whole object, guarded by its ``metadata.resourceVersion``. Raises ConflictError."""
@@ -76,9 +78,10 @@ class KubeClient:
         """Change an object. A ``metadata.resourceVersion`` or ``uid`` in a merge patch is a precondition."""
         return await self._call("PATCH", path, body, kind)
 
-    async def apply(self, path: str, body: Json, manager: str) -> dict[str, Any]:
+    async def apply(self, path: str, body: Json, manager: str, *, dry_run: bool = False) -> dict[str, Any]:
         """Server-side apply: create the object or take over the given fields."""
-        return await self._call("PATCH", path, body, APPLY_PATCH, params={"fieldManager": manager, "force": "true"})
+        params = {"fieldManager": manager, "force": "true", **_dry(dry_run)}
+        return await self._call("PATCH", path, body, APPLY_PATCH, params=params)
 
     async def delete(self, path: str, *, uid: str) -> None:
         """Delete an object if it is still the one with this uid; one that is gone is no error."""
@@ -87,6 +90,17 @@ class KubeClient:
             await self._call("DELETE", path, body)
         except NotFoundError:
             return
+
+    async def pages(self, path: str, *, fields: str = "", page: int = 500) -> AsyncIterator[list[dict[str, Any]]]:
+        """Every object below a path, page by page; ``fields`` is a field selector."""
+        params = {"limit": str(page), **({"fieldSelector": fields} if fields else {})}
+        while True:
+            answer = await self._call("GET", path, params=params)
+            yield answer.get("items") or []
+            token = (answer.get("metadata") or {}).get("continue")
+            if not token:
+                return
+            params["continue"] = token
 
     async def metadata(self, path: str, page: int = 500) -> AsyncIterator[list[dict[str, Any]]]:
         """Metadata of every object below a path, page by page; only one that ends without an error is complete."""
@@ -149,6 +163,11 @@ class KubeClient:
                 connector=connector, headers={**info.as_http_headers(), "User-Agent": "partita"}, proxy=info.proxy_url
             )
         return self._session
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    """Parameters of a request that is checked and not carried out."""
+    return {"dryRun": "All", "fieldValidation": "Strict"} if dry_run else {}
 
 
 def _parse(text: bytes) -> dict[str, Any]:

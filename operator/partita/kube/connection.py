@@ -19,15 +19,17 @@ from partita.domain.errors import UnavailableError
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def load_connection(kubeconfig: Path | None = None) -> kopf.ConnectionInfo:
-    """Credentials of a kubeconfig; without one those of the pod, else of ``KUBECONFIG`` or ``~/.kube/config``.
+def load_connection(kubeconfig: Path | None = None, context: str | None = None) -> kopf.ConnectionInfo:
+    """Credentials of a kubeconfig, of its current context unless one is named.
+
+    Without a kubeconfig those of the pod, else of ``KUBECONFIG`` or ``~/.kube/config``.
 
     Raises UnavailableError when there are none.
     """
     config = kubernetes.client.Configuration()
     loaders: Any = kubernetes.config  # the client has types for some functions only
     try:
-        if kubeconfig is None and (IN_CLUSTER / "token").exists():
+        if kubeconfig is None and context is None and (IN_CLUSTER / "token").exists():
             loaders.load_incluster_config(client_configuration=config)
         else:
             file = str(kubeconfig) if kubeconfig else None

@@ -14,7 +14,7 @@ from partita.cli.exits import Exit
 from partita.cli.output import Format, note, print_json, print_table
 from partita.domain.errors import InvalidError, Problem
 from partita.settings import Settings
-from partita.store import drops, migrations
+from partita.store import migrations, retention
 from partita.store import partitions as months
 from partita.store.database import Database
 
@@ -65,11 +65,13 @@ def drop(
     database_url: options.DatabaseUrl = "",
 ) -> None:
     """Drop months older than PARTITA_RETENTION_MONTHS; a month with an unfinished run is kept, and said."""
-    report = asyncio.run(drops.drop(_settings(database_url)))
+    report = asyncio.run(retention.drop(_settings(database_url)))
     if output is Format.JSON:
-        print_json(report)
+        kept = [{"month": str(month), "reason": reason} for month, reason in report.kept.items()]
+        print_json({"dropped": [str(month) for month in report.dropped], "kept": kept, "floor": report.floor})
         return
-    rows = [(str(item.month), "dropped" if item.dropped else "kept", item.reason) for item in report]
+    rows = [(str(month), "dropped", "") for month in report.dropped]
+    rows += [(str(month), "kept", reason) for month, reason in report.kept.items()]
     print_table(("month", "result", "reason"), rows, empty="nothing to do: no month is old enough")
 
 

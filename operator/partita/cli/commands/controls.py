@@ -11,7 +11,7 @@ import uuid6
 
 from partita.cli import options
 from partita.cli.backend import Backend
-from partita.cli.connect import on_backend
+from partita.cli.connect import Target, on_backend
 from partita.cli.documents import json_value
 from partita.cli.output import Format, note, print_json
 
@@ -94,7 +94,7 @@ def cancel(
     _say({"run": run, "cancel": mode.value}, output, f"run {run}: cancel requested")
 
 
-def _suspend(run: str, namespace: str, output: Format, target: options.Target, *, suspended: bool) -> None:
+def _suspend(run: str, namespace: str, output: Format, target: Target, *, suspended: bool) -> None:
     async def work(backend: Backend) -> None:
         await backend.suspend(namespace, run, suspended=suspended)
 

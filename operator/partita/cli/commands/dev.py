@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Annotated
@@ -32,7 +33,8 @@ from partita.domain.errors import InvalidError, Problem
 from partita.domain.payload import Json
 from partita.settings import Settings
 from partita.store import embedded, migrations, partitions
-from partita.worker import Tasks, load, serving
+from partita.worker import Tasks, load
+from partita.worker.process import serve
 
 _NAMESPACE = "default"
 
@@ -84,8 +86,7 @@ async def _run(
 ) -> list[RunDetail]:
     await migrations.migrate(settings.database)
     await partitions.ensure(settings)
-    backend = await DatabaseBackend.open(settings)
-    async with contextlib.aclosing(backend), serving(settings, registry):
+    async with await DatabaseBackend.open(settings) as backend, _serving(settings, registry):
         runs = [item.id for item in await backend.submit(_NAMESPACE, documents) if item.kind == "WorkflowRun"]
         return [await _follow(backend, run_id, events, output) for run_id in runs]
 
@@ -111,6 +112,39 @@ async def _views(backend: DatabaseBackend, run_id: str, left: list[tuple[str, Js
         for item in [item for item in left if item[0] in detail.run.waiting]:
             left.remove(item)
             await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(uuid6.uuid7()), "partita dev")
+
+
+class _Stop:
+    """Ends the worker of this process when the runs are over."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Callable[[], None]] = []
+
+    def subscribe(self, signals: Iterable[signal.Signals], handler: Callable[[], None]) -> None:
+        """Remember what a signal would do."""
+        del signals  # Ctrl-C ends the whole command
+        self._handlers.append(handler)
+
+    def unsubscribe(self, signals: Iterable[signal.Signals]) -> None:
+        """Forget it."""
+        del signals
+        self._handlers.clear()
+
+    def __call__(self) -> None:
+        for handler in self._handlers:
+            handler()
+
+
+@contextlib.asynccontextmanager
+async def _serving(settings: Settings, registry: Tasks) -> AsyncIterator[None]:
+    """A worker beside the block."""
+    stop = _Stop()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve(settings, registry, signals=stop))
+        try:
+            yield
+        finally:
+            stop()
 
 
 @contextlib.contextmanager

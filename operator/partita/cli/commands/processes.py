@@ -9,12 +9,14 @@ import os
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from partita.cli import options
 from partita.cli.connect import Target, settings_for
+
+T = TypeVar("T")
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +33,8 @@ def worker(
     database_url: options.DatabaseUrl = "",
 ) -> None:
     """Execute tasks until stopped; SIGTERM lets running tasks finish and hands the others back."""
-    from partita.worker import load, run_worker  # noqa: PLC0415  # other commands need no worker
+    from partita.worker import load  # noqa: PLC0415  # other commands need no worker
+    from partita.worker.process import exit_process, serve  # noqa: PLC0415  # other commands need no worker
 
     sys.path.insert(0, str(Path.cwd()))
     settings = settings_for(Target(database_url=database_url))
@@ -43,22 +46,23 @@ def worker(
     if slots:
         chosen["slots"] = slots
     settings = dataclasses.replace(settings, worker=dataclasses.replace(settings.worker, **chosen))  # type: ignore[arg-type]  # names above are fields
-    _run(run_worker(settings, load(app)))
+    exit_process(_run(serve(settings, load(app))))
 
 
 def operator(
     kubeconfig: options.Kubeconfig = "",
-    context: options.KubeContext = "",
     database_url: options.DatabaseUrl = "",
+    health_port: Annotated[int, typer.Option("--health-port", help="Port of the probes; 0 serves none.")] = 0,
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
-    from partita.kube.operator import run_operator  # noqa: PLC0415  # other commands need no operator
+    from partita.kube.operator import OperatorOptions, run_operator  # noqa: PLC0415  # other commands need no operator
 
     settings = settings_for(Target(database_url=database_url))
-    _run(run_operator(settings, kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context or None))
+    path = Path(kubeconfig) if kubeconfig else None
+    _run(run_operator(settings, OperatorOptions(kubeconfig=path, health_port=health_port)))
 
 
-def _run(process: Coroutine[Any, Any, None]) -> None:
+def _run(process: Coroutine[Any, Any, T]) -> T:
     """Run a long-running process on the fast loop where there is one, with a log that a person can read."""
     logging.basicConfig(
         level=os.environ.get("PARTITA_LOG_LEVEL", "INFO").upper(),
@@ -67,6 +71,5 @@ def _run(process: Coroutine[Any, Any, None]) -> None:
     try:
         import uvloop  # noqa: PLC0415  # not on every platform
     except ImportError:
-        asyncio.run(process)
-    else:
-        uvloop.run(process)
+        return asyncio.run(process)
+    return uvloop.run(process)
