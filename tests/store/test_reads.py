@@ -214,7 +214,8 @@ async def test_queues_and_workers(database: Database, now: datetime) -> None:
     for seconds in (5, 50):
         await insert(
             database, "ready_tasks", run_id=uuid4(), seq=1, enqueued_at=clock - timedelta(seconds=seconds),
-            timeout_ms=1, index=0, attempt=1, generation=0, lane=0, priority=0, queue="q1", namespace="shop", node="a", type="t",
+            timeout_ms=1, index=0, attempt=1, generation=0, lane=0, priority=0, queue="q1", namespace="shop",
+            node="a", type="t",
         )  # fmt: skip
     found = {queue.queue: queue for queue in await reads.queues(database)}
     assert set(found) == {"q1", "q2"}
@@ -230,5 +231,5 @@ async def test_queues_and_workers(database: Database, now: datetime) -> None:
 def test_no_list_skips_rows_or_counts_runs() -> None:
     for block in blocks().values():
         if block.source.startswith("reads.sql"):
-            assert "OFFSET" not in block.text.upper(), block.name
+            assert "OFFSET" not in block.text.upper().replace("OFFSET 0)", ""), block.name
             assert "count(" not in block.text or block.name in {"queues", "workers_page"}, block.name

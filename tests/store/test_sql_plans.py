@@ -26,6 +26,9 @@ from tests.store.plans import explain, prepare
 
 STATEMENTS = sorted(name for name, block in blocks().items() if "utility" not in block.marks)
 HOT = sorted(name for name, block in blocks().items() if "hot" in block.marks)
+READS = [
+    name for name in HOT if blocks()[name].source.startswith("reads.sql") and blocks()[name].marks["hot"] != "queue"
+]
 SMALL = {"engine_state", "schema_migrations", "workers"}
 """Tables of a few rows, for which a scan is as good as an index."""
 NOW = Month(2031, 6)
@@ -84,6 +87,24 @@ async def test_every_statement_is_accepted(session: Connection) -> None:
             refused.append(f"{blocks()[name].source} {name}: {error}")
     assert STATEMENTS
     assert not refused, "\n".join(refused)
+
+
+async def test_reads_keep_to_their_marks_without_planner_options(
+    many_months: str, request: pytest.FixtureRequest
+) -> None:
+    """An empty month may be scanned: reads are planned anew when it has grown."""
+    full = request.node.callspec.params["many_months"].startswith("full")
+    connection = await asyncpg.connect(many_months)
+    run_id = make_id(to_milliseconds(NOW.start) + 5, 5)
+    faults = []
+    for name in READS:
+        types = await prepare(connection, name, Sql("partita")(name))
+        plan = await explain(connection, name, types, run_id)
+        found = check(blocks()[name], plan.partitions, plan.sequential if full else set())
+        faults += [f"{name}: {fault}" for fault in found]
+    await connection.close()
+    assert READS
+    assert not faults, "\n".join(faults)
 
 
 async def test_hot_statements_read_what_their_mark_allows(coordinator: Connection) -> None:

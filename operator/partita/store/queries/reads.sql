@@ -30,8 +30,10 @@ SELECT node, index, name, since FROM :"schema".waits WHERE run_id = $1 ORDER BY 
 -- name: run_timers
 -- hot: queue
 -- fire_at is infinity while the run is suspended and when applying the timer was given up.
+-- OFFSET 0 keeps the sort away from the index on fire_at, which holds every run's timers.
 SELECT kind, node, index, nullif(fire_at, 'infinity') AS fire_at, remaining_ms, failures, last_error
-FROM :"schema".timers WHERE run_id = $1 ORDER BY timers.fire_at, kind, node, index
+FROM (SELECT * FROM :"schema".timers WHERE run_id = $1 OFFSET 0) AS timer
+ORDER BY timer.fire_at, kind, node, index
 
 -- name: run_signals
 -- hot: pruned
@@ -87,7 +89,8 @@ CROSS JOIN LATERAL (
      FROM :"schema".waits WHERE run_id = wanted.id ORDER BY kind, name, seq LIMIT 1)
     UNION ALL
     (SELECT 2, kind, node, nullif(fire_at, 'infinity')
-     FROM :"schema".timers WHERE run_id = wanted.id AND kind IN ('wait', 'backoff', 'start') ORDER BY fire_at LIMIT 1)
+     FROM (SELECT * FROM :"schema".timers WHERE run_id = wanted.id OFFSET 0) AS timer
+     WHERE kind IN ('wait', 'backoff', 'start') ORDER BY fire_at LIMIT 1)
     ORDER BY rank LIMIT 1
 ) AS wait
 
