@@ -20,7 +20,7 @@ class Duties:
 
     def __init__(self, engine: Engine, *, listen: bool = False, clock: Clock | None = None) -> None:
         """``listen``: a worker of this process waits for work (behind a transaction-pooling proxy it has to poll)."""
-        settings, notices = engine.settings, engine.coordinator.notices
+        settings, notices = engine.settings, engine.notices
         store = DutyStore(engine.database)
         self.wakeups = Wakeups(engine.database, clock=clock)
         self.timers = Timers(
@@ -31,7 +31,7 @@ class Duties:
             clock=clock,
         )
         self.sweeper = Sweeper(store, engine.coordinator, interval_ms=settings.engine.sweep_interval_ms, clock=clock)
-        self.inbox = Inbox(store, engine.coordinator, longest_ms=settings.engine.inbox_tick_ms, clock=clock)
+        self.inbox = Inbox(store, engine, longest_ms=settings.engine.inbox_tick_ms, clock=clock)
         self.upkeep = Upkeep(store, UpkeepStore(engine.database), settings, clock=clock)
         notices.ready.append(self.wakeups.enqueued)
         notices.timer.append(self.timers.timers_set)

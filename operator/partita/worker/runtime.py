@@ -96,6 +96,7 @@ class Worker:
         self._supervisor.start(self.intake)
         if self._wakeups is not None:
             self._wakeups.add(self)
+        self._engine.notices.outdated.append(self._outdated)
         log.info(
             "worker %s serves %s in queues %s", self.worker_id, ", ".join(self._tasks), ", ".join(sorted(self.queues))
         )
@@ -201,6 +202,9 @@ class Worker:
     def _too_old(self, error: ProtocolTooOldError) -> None:
         log.error("%s; this worker hands its tasks back and stops", error)
         self.want_stop(str(error))
+
+    def _outdated(self) -> None:
+        self.want_stop("the schema demands a newer engine protocol")
 
     async def _give_back_forgotten(self) -> None:
         """Leases that a lost answer left with this worker."""
