@@ -7,6 +7,7 @@ error. Colours appear only on a terminal.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-stdout = Console(soft_wrap=True)
+_WIDE = 400
+"""Columns of a table that goes to a file or a pipe, where nothing may be cut off."""
+
+stdout = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
 stderr = Console(stderr=True, soft_wrap=True)
 
 
@@ -58,7 +62,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
     """Print rows under headings, in the plain style of kubectl; ``empty`` says what to do when there are none."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
     for column in columns:
-        table.add_column(column.upper(), no_wrap=True)
+        table.add_column(column.upper(), no_wrap=True, overflow="fold")
     count = 0
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
