@@ -10,7 +10,6 @@ STAGES ?=
 NEEDS_KUBERNETES := $(if $(STAGES),$(filter kube faults e2e,$(STAGES)),all)
 ARGS ?=
 export KEEP UV
-export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format bench e2e venv kubernetes set-up lock clean

@@ -12,6 +12,8 @@ from e2e.cluster import ClusterError, RestartableCluster, find, flags
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.fixtures import cluster, restartable_cluster
 from e2e.cluster.owned import ROOT
+from e2e.cluster.pki import Authority
+from e2e.cluster.state import Record
 from e2e.cluster.waiting import wait_until
 
 __all__ = ["cluster", "restartable_cluster"]
@@ -76,12 +78,23 @@ def test_a_killed_owner_takes_its_cluster_along(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("restartable_cluster")
 def test_a_program_that_dies_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(home: Path, _ports: dict[str, int]) -> flags.Options:
-        return {"data-dir": str(home / "etcd"), "no-such-option": "1"}
+    def broken(authority: Authority, _ports: dict[str, int]) -> flags.Options:
+        return {"cert-dir": str(authority.folder), "no-such-option": "1"}
 
-    monkeypatch.setattr(flags, "etcd", broken)
+    monkeypatch.setattr(flags, "apiserver", broken)
     broken_plane = ControlPlane(tmp_path / "broken", "broken")
-    with pytest.raises(ClusterError, match=r"etcd has ended[\s\S]*no-such-option"):
+    with pytest.raises(ClusterError, match=r"kube-apiserver has ended[\s\S]*no-such-option"):
         broken_plane.start()
     assert find(tmp_path / "broken") is None
     assert not any(program.alive() for program in broken_plane.programs().values())
+
+
+def test_a_stale_record_harms_no_other_program(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        Record("go", "stale", ports={"kube-apiserver": 1}, pids={"etcd": bystander.pid}).write(tmp_path)
+        plane = ControlPlane(tmp_path, "stale")
+        assert not plane.ready()
+        plane.stop()
+        assert bystander.poll() is None
+        bystander.kill()
+    assert find(tmp_path) is None

@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -20,15 +20,14 @@ KEPT_LINES = 30
 
 
 def compile_packages(
-    module: Path, packages: Mapping[str, str], folder: Path, *, linker_flags: str, version: str, say: Say
+    module: Path, packages: Mapping[str, str], folder: Path, *, flags: Sequence[str], version: str, say: Say
 ) -> None:
     """Compile `packages` (program → package) of the Go module at `module` into `folder`; raises BuildError."""
     say(f"building the Kubernetes {version} control plane from source (once; some minutes): {', '.join(packages)}")
     watch = Stopwatch()
-    command = ["go", "build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", linker_flags]
     environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "", "GOTOOLCHAIN": "local"}
     process = subprocess.Popen(
-        [*command, "-o", f"{folder}{os.sep}", *packages.values()],
+        ["go", "build", "-v", "-mod=readonly", *flags, "-o", f"{folder}{os.sep}", *packages.values()],
         cwd=module,
         env=environment,
         stdin=subprocess.DEVNULL,

@@ -18,7 +18,7 @@ from e2e.cluster.probe import Probe
 from e2e.cluster.processes import Running
 from e2e.cluster.progress import Say, Stopwatch, quietly
 from e2e.cluster.state import Record, kubeconfig_path, record_path
-from e2e.cluster.waiting import log_tail, wait_until
+from e2e.cluster.waiting import wait_until
 
 ETCD, APISERVER, CONTROLLERS = "etcd", "kube-apiserver", "kube-controller-manager"
 READY_SECONDS = 90.0
@@ -126,11 +126,8 @@ class ControlPlane(RestartableCluster):
                 program.check()
             return ready()
 
-        try:
-            wait_until(check, f"{name}: {what}", seconds=READY_SECONDS)
-        except ClusterError as error:
-            log = processes.log_path(self.home, name)
-            raise ClusterError(f"{error}\nthe end of {log}:\n{log_tail(log)}") from error
+        log = processes.log_path(self.home, name)
+        wait_until(check, f"{name}: {what}", seconds=READY_SECONDS, log=log)
 
     def _kill(self, name: str) -> None:
         program = self.programs().get(name)

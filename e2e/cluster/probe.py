@@ -1,5 +1,6 @@
 """Asking an API server whether it is ready, without starting a program for each question."""
 
+import contextlib
 import http.client
 import ssl
 from dataclasses import dataclass
@@ -25,16 +26,14 @@ class Probe:
 
     def found(self, path: str) -> bool:
         """Return whether a GET answers 200; False also when nothing answers."""
-        connection = http.client.HTTPSConnection(LOOPBACK, self.port, timeout=ANSWER_SECONDS, context=self._tls())
         try:
-            connection.request("GET", path)
-            return connection.getresponse().status == http.HTTPStatus.OK
+            with contextlib.closing(self._connection()) as connection:
+                connection.request("GET", path)
+                return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
-        finally:
-            connection.close()
 
-    def _tls(self) -> ssl.SSLContext:
+    def _connection(self) -> http.client.HTTPSConnection:
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(str(self.client.certificate), str(self.client.key))
-        return context
+        return http.client.HTTPSConnection(LOOPBACK, self.port, timeout=ANSWER_SECONDS, context=context)

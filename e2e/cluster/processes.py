@@ -38,8 +38,8 @@ class Running:
     def alive(self) -> bool:
         """Return whether the program runs still."""
         child = _children.get(self.pid)
-        if child is not None and child.poll() is not None:
-            return False
+        if child is not None:
+            return child.poll() is None
         return str(self.home) in _command_line(self.pid)
 
     def check(self) -> None:

@@ -9,15 +9,18 @@ from e2e.cluster.errors import ClusterError
 LOG_TAIL_LINES = 15
 
 
-def wait_until(ready: Callable[[], bool], what: str, *, seconds: float, every: float = 0.05) -> None:
-    """Poll `ready` until it is true; ClusterError naming `what` after `seconds`.
+def wait_until(
+    ready: Callable[[], bool], what: str, *, seconds: float, every: float = 0.05, log: Path | None = None
+) -> None:
+    """Poll `ready` until it is true; ClusterError naming `what`, with the end of `log`, after `seconds`.
 
     `ready` itself must return promptly: the deadline is looked at between two calls.
     """
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
-            raise ClusterError(f"{what}: not so after {seconds:g} s")
+            explanation = "" if log is None else f"; the end of {log}:\n{log_tail(log)}"
+            raise ClusterError(f"{what}: not so after {seconds:g} s{explanation}")
         time.sleep(every)
 
 
