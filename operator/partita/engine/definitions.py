@@ -16,13 +16,14 @@ import orjson
 from uuid6 import uuid7
 
 from partita.domain.errors import DefinitionNotFoundError, EngineError, InvalidError
-from partita.domain.manifest import Defaults, definition_from_spec, parse_definition
+from partita.domain.manifest import definition_from_spec, parse_definition
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload, encode
 from partita.engine.requests import Deployed, Version
 from partita.store import definitions as store
 from partita.store.database import Connection, Database
 
+_API: Final = "partita.dev/v1alpha1"
 _CACHE: Final = 1_000
 """Parsed versions that a process keeps."""
 Key = tuple[UUID, int]
@@ -31,9 +32,8 @@ Key = tuple[UUID, int]
 class Definitions:
     """The definitions of one installation, as one process sees them."""
 
-    def __init__(self, database: Database, defaults: Defaults) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._defaults = defaults
         self._parsed: OrderedDict[Key, Version] = OrderedDict()
         self._deployed: dict[tuple[str, str], Key] = {}
         self._writer = database.dedicated("definitions", planner=False)
@@ -47,8 +47,9 @@ class Definitions:
 
         Raises InvalidError with every problem of the spec.
         """
-        manifest = {"metadata": {"namespace": namespace, "name": name}, "spec": spec}
-        definition, problems = parse_definition(manifest, defaults=self._defaults)
+        metadata = {"namespace": namespace, "name": name}
+        manifest = {"apiVersion": _API, "kind": "WorkflowDefinition", "metadata": metadata, "spec": spec}
+        definition, problems = parse_definition(manifest)
         if definition is None or problems:
             raise InvalidError(f"WorkflowDefinition {namespace}/{name}", tuple(problems), hint="partita lint")
         text = encode(spec, f"WorkflowDefinition {namespace}/{name}")
@@ -128,9 +129,7 @@ class Definitions:
         found = {}
         for row in rows:
             try:
-                definition = definition_from_spec(
-                    orjson.loads(row.spec), namespace=row.namespace, name=row.name, defaults=self._defaults
-                )
+                definition = definition_from_spec(orjson.loads(row.spec), name=row.name, namespace=row.namespace)
             except InvalidError as error:
                 raise EngineError(
                     f"WorkflowDefinition {row.namespace}/{row.name} version {row.version}: {error}"

@@ -27,7 +27,7 @@ class Engine:
     def __init__(self, settings: Settings, database: Database) -> None:
         self.settings = settings
         self.database = database
-        self.definitions = Definitions(database, defaults_of(settings.limits))
+        self.definitions = Definitions(database)
         self.coordinator = Coordinator(database, settings, self.definitions)
         self._starts = Starts(self.coordinator, self.definitions, settings, database)
 

@@ -81,21 +81,23 @@ class Lane:
         transaction with the start of its run or a second start of the same key."""
         batch: list[Submission] = []
         later: list[Submission] = []
-        started: set[object] = set()
-        size = self._settings.batch_size
-        queue, held = self._queue, self._held
+        apart: set[object] = set()  # names that a start of this batch claims, and runs that have other submissions
+        starts: set[object] = set()
+        size, queue, held = self._settings.batch_size, self._queue, self._held
         while queue and len(batch) < size:
             one = queue.popleft()
             if one.future.done():
                 continue
-            if one.run_id in held or one.run_id in started:
+            if one.run_id in held or one.run_id in starts:
                 later.append(one)
             elif isinstance(one, Start):
                 names = {one.run_id, *one.keys}
-                (later if started & names or any(other.run_id == one.run_id for other in batch) else batch).append(one)
-                started |= names
+                (batch if apart.isdisjoint(names) else later).append(one)
+                starts.add(one.run_id)
+                apart |= names
             else:
                 batch.append(one)
+                apart.add(one.run_id)
         queue.extendleft(reversed(later))
         return batch
 

@@ -59,7 +59,7 @@ class Starts:
         )
 
     def _prepare(self, request: StartRequest, run_id: UUID, version: Version) -> Prepared:
-        payload = prepare_input(version.definition, request.input, self._limit)
+        payload = prepare_input(version.definition, request.input, most_bytes=self._limit)
         cr = request.cr
         event = RunStarted(
             run_id=run_id,
