@@ -19,6 +19,8 @@ from partita.domain.patterns import compile_pattern
 
 NODE_FIELDS: Final = ("output", "error", "state", "attempt", "event")
 """What can be read of a node: ``nodes.<name>.<field>``."""
+RUN_FIELDS: Final = ("id", "name", "namespace", "status", "reason", "error", "output", "startedAt", "scheduledAt")
+"""What can be read of the run: ``run.<field>``."""
 TYPES: Final = frozenset(TYPE_NAMES.values())
 """Identifiers that stand for a type, to be compared with ``type(x)``."""
 
@@ -92,6 +94,8 @@ class _Reader:
             case Ident(name=name):
                 if name not in bound:
                     self._variable(name)
+            case Select(target=Ident(name="run"), field=field) if "run" not in bound and field not in RUN_FIELDS:
+                raise _no_field("run", field, RUN_FIELDS)
             case Call():
                 self._call(node, bound)
             case Comprehension(target=target, variable=variable, body=body, guard=guard):
@@ -129,10 +133,7 @@ class _Reader:
 
     def _node(self, name: str, field: str | None) -> None:
         if field is not None and field not in NODE_FIELDS:
-            hint = did_you_mean(field, NODE_FIELDS)
-            raise ExpressionSyntaxError(
-                f"nodes.{name} has no field {field!r}{hint}; expected one of {', '.join(NODE_FIELDS)}"
-            )
+            raise _no_field(f"nodes.{name}", field, NODE_FIELDS)
         self.nodes[name] = None
 
     def _variable(self, name: str) -> None:
@@ -145,6 +146,13 @@ class _Reader:
             known = ", ".join(sorted(self._variables))
             raise ExpressionSyntaxError(f"unknown variable {name!r}{hint}; expected one of {known}")
         self.names.add(name)
+
+
+def _no_field(owner: str, field: str, known: tuple[str, ...]) -> ExpressionSyntaxError:
+    expected = ", ".join(known)
+    return ExpressionSyntaxError(
+        f"{owner} has no field {field!r}{did_you_mean(field, known)}; expected one of {expected}"
+    )
 
 
 def _check_pattern(pattern: Syntax) -> None:

@@ -62,7 +62,7 @@ def compile_condition(source: str, path: str = "", *, variables: frozenset[str] 
 
 
 def _single(source: str, variables: frozenset[str] | None) -> Program:
-    parts = scan(source)
+    parts = scan(source.strip())
     if len(parts) != 1 or not isinstance(parts[0], Token):
         raise ExpressionSyntaxError(f"a condition must be exactly one ${{…}}, found {source[:80]!r}")
     try:

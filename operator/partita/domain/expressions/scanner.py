@@ -6,11 +6,15 @@ no escaping; ``$${`` stands for a literal ``${``. Any text gives parts or one cl
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from partita.domain.expressions import limits
 from partita.domain.expressions.errors import ExpressionSyntaxError
 from partita.domain.expressions.lexer import next_token
+
+_PATH = re.compile(r"[ ]*[A-Za-z_][A-Za-z0-9_.]*[ ]*\}")
+"""Most tokens are plain paths: no need for the lexer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,9 @@ def scan(text: str) -> tuple[Part, ...]:
 
 def _end(text: str, at: int) -> int:
     """Offset of the brace that closes the token whose expression begins at ``at``."""
+    path = _PATH.match(text, at)
+    if path is not None:
+        return path.end() - 1
     start, depth = at, 0
     while True:
         try:

@@ -53,9 +53,8 @@ def load_documents(text: str) -> tuple[dict[str, Json], ...]:
         )
     found: list[dict[str, Json]] = []
     try:
-        for node in yaml.compose_all(text, Loader=_Loader):
-            if node is not None and not _is_empty(node):
-                found.append(_Builder().document(node))
+        nodes = yaml.compose_all(text, Loader=_Loader)
+        found.extend(_Builder().document(node) for node in nodes if node is not None and not _is_empty(node))
     except _BadYamlError as error:
         raise InvalidError("manifest", (Problem(error.place, error.message),)) from error
     except yaml.YAMLError as error:

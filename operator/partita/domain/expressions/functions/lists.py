@@ -11,7 +11,11 @@ from partita.domain.expressions.operators import add
 from partita.domain.expressions.values import NUMBERS, Value, comparable, equal, kind
 
 
-@function("value, path, default", "the value at a dotted path (numbers index lists); the default if missing or null")
+@function(
+    "value, path, default",
+    "the value at a dotted path (numbers index lists); the default if missing or null",
+    optional=1,
+)
 def get(_: Frame, value: Value, path: Value, default: Value = None) -> Value:
     for part in expect(path, str, "get").split("."):
         if type(value) is dict:

@@ -38,10 +38,10 @@ def function(parameters: str, summary: str, *, name: str = "", optional: int = 0
     """Register a function under its own (or the given) name; the last ``optional`` parameters may be left out."""
 
     def register(body: Body) -> Body:
-        most = len([part for part in parameters.split(",") if part.strip()])
+        count = parameters.count(",") + 1
+        least, most = (1, 64) if parameters.endswith("…") else (count - optional, count)
         label = name or body.__name__.rstrip("_")
-        many = 64 if parameters.endswith("…") else most
-        FUNCTIONS[label] = Function(label, parameters, most - optional, many, summary, body)
+        FUNCTIONS[label] = Function(label, parameters, least, most, summary, body)
         return body
 
     return register
