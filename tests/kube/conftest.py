@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from e2e.cluster.contract import Cluster
 from e2e.cluster.fixtures import cluster, namespace, restartable_cluster
+from partita.settings import Settings
+from tests.kube import operated
 from tests.kube.crd_api import Api
 
 __all__ = ["api", "cluster", "crds", "namespace", "restartable_cluster"]
@@ -27,3 +30,16 @@ def crds(cluster: Cluster) -> Cluster:
 def api(crds: Cluster, namespace: str) -> Api:
     """The API server with the CRDs, in a fresh namespace."""
     return Api(crds, namespace)
+
+
+@pytest.fixture
+async def here(crds: Cluster, namespace: str) -> AsyncIterator[operated.Namespace]:
+    """A fresh namespace with the CRDs, as the tests of the operator see it."""
+    async with operated.namespace_of(crds, namespace) as here:
+        yield here
+
+
+@pytest.fixture
+def operator_settings(settings: Settings, namespace: str) -> Settings:
+    """Settings of an operator of this test's namespace and database."""
+    return operated.operator_settings(settings, namespace)

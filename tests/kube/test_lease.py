@@ -30,10 +30,10 @@ class MemoryStore:
     async def save(self, body: dict[str, Any]) -> dict[str, Any]:
         await self._reach()
         known = self.body["metadata"]["resourceVersion"] if self.body else None
-        if body["metadata"].get("resourceVersion") != known:
+        if body.get("metadata", {}).get("resourceVersion") != known:
             raise ConflictError("someone was faster")
         self.version += 1
-        self.body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        self.body = {**body, "metadata": {"resourceVersion": str(self.version)}}
         if self.forget_answer:
             self.forget_answer = False
             raise UnavailableError("the answer was lost")
@@ -77,7 +77,7 @@ def time() -> Time:
 
 def candidate(store: MemoryStore, time: Time, identity: str, *, request: float = 0.05) -> Lease:
     times = LeaseTimes(request=request)
-    return Lease(store, identity, "operator", "here", times, clock=time, sleep=time.sleep)
+    return Lease(store, identity, times, clock=time, sleep=time.sleep)
 
 
 async def test_the_first_candidate_leads_at_once(store: MemoryStore, time: Time) -> None:
@@ -143,7 +143,7 @@ async def test_a_frozen_api_ends_leadership_before_anyone_may_take_over(store: M
 async def test_leadership_passes_in_the_middle_of_a_hanging_request(store: MemoryStore) -> None:
     """With the real clock: the deadline cuts the request short."""
     times = LeaseTimes(duration=0.6, deadline=0.3, pause=0.05, request=30)
-    lease = Lease(store, "a", "operator", "here", times)
+    lease = Lease(store, "a", times)
     await lease.acquire()
     store.frozen = True
     await asyncio.wait_for(lease.keep(), 10)

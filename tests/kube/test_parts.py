@@ -63,7 +63,7 @@ def test_controls_of_an_object() -> None:
     assert (controls.cr_generation, controls.suspend) == (3, True)
     assert controls.cancel is not None
     assert controls.cancel.mode == "Graceful"
-    assert [(each.id, each.payload.value) for each in controls.signals] == [("a", {"by": "me"}), ("b", None)]
+    assert [(each.id, each.payload.value) for each in controls.signals] == [("a", {"by": "me"}), ("b", {})]
 
 
 def crowded(present: int, acknowledged: int) -> dict[str, Any]:

@@ -21,7 +21,11 @@ def start_request(
     cr: CrRef | None = None,
     own_id: UUID | None = None,
 ) -> StartRequest:
-    """The request of a manifest. ``own_id``: the run's id unless the manifest names one, and the request's id."""
+    """The request of a manifest.
+
+    ``own_id``: the run's id unless the manifest names one, and the request's id. The controls of an object always go
+    with it, since they carry the generation that the object's status has to observe.
+    """
     return StartRequest(
         namespace=namespace,
         definition=manifest.definition,
@@ -37,7 +41,7 @@ def start_request(
         attributes=manifest.attributes,
         timeout_ms=manifest.timeout_ms,
         started_by=by,
-        controls=None if is_idle(controls) else controls,
+        controls=None if cr is None and is_idle(controls) else controls,
     )
 
 

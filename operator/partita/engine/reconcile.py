@@ -26,11 +26,12 @@ from partita.domain.errors import (
     UnavailableError,
 )
 from partita.domain.ids import derived_id
-from partita.domain.manifest import RunManifest, parse_run
+from partita.domain.manifest import parse_run
 from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested, ControlsApplied, SignalReceived
 from partita.engine.engine import Engine
-from partita.engine.requests import CrRef, StartRequest
+from partita.engine.manifests import start_request
+from partita.engine.requests import CrRef
 from partita.store.projection import ProjectionStore, RefusalRow
 
 log = logging.getLogger(__name__)
@@ -109,40 +110,24 @@ class Reconciler:
         manifest, problems = parse_run(body)
         if manifest is None:
             raise InvalidError(f"WorkflowRun {body['metadata']['name']}", problems)
-        controls = controls_of(body)
-        reply = await self._engine.start(self._request(body, manifest, controls))
+        controls, own = controls_of(body), derived_run_id(body["metadata"])
+        request = start_request(
+            manifest, controls, namespace=manifest.namespace, by=BY, cr=self._object(body["metadata"]), own_id=own
+        )
+        reply = await self._engine.start(request)
         if reply.created:
             return Outcome.STARTED
-        if controls.cr_generation > 1 or not _is_idle(controls):
-            await self._engine.apply(reply.run_id, controls)
+        await self._engine.apply(reply.run_id, controls)
         return Outcome.APPLIED
 
-    def _request(self, body: Mapping[str, Any], manifest: RunManifest, controls: ControlsApplied) -> StartRequest:
-        metadata = body["metadata"]
-        own = derived_run_id(metadata)
-        return StartRequest(
+    def _object(self, metadata: Mapping[str, Any]) -> CrRef:
+        return CrRef(
+            cluster_uid=self._installation.cluster_uid,
+            engine_id=self._installation.engine_id,
+            uid=metadata["uid"],
             namespace=metadata["namespace"],
-            definition=manifest.definition,
-            version=manifest.version,
-            input=manifest.input,
-            run_id=manifest.run_id or own,
-            request_id=own,
-            cr=CrRef(
-                cluster_uid=self._installation.cluster_uid,
-                engine_id=self._installation.engine_id,
-                uid=metadata["uid"],
-                namespace=metadata["namespace"],
-                name=metadata["name"],
-                generation=metadata["generation"],
-            ),
-            idempotency_key=manifest.idempotency_key,
-            start_at=manifest.start_at,
-            priority=manifest.priority,
-            tags=manifest.tags,
-            attributes=manifest.attributes,
-            timeout_ms=manifest.timeout_ms,
-            started_by=BY,
-            controls=None if _is_idle(controls) else controls,
+            name=metadata["name"],
+            generation=metadata["generation"],
         )
 
     async def _refuse(self, body: Mapping[str, Any], error: PartitaError) -> Outcome:
@@ -177,24 +162,25 @@ def run_id_of(body: Mapping[str, Any]) -> UUID:
 def controls_of(body: Mapping[str, Any]) -> ControlsApplied:
     """The controls in an object's spec, whose shapes the API server has checked."""
     spec = body.get("spec") or {}
-    cancel = spec.get("cancel")
     return ControlsApplied(
         cr_generation=body["metadata"]["generation"],
         suspend=bool(spec.get("suspend")),
-        cancel=None
-        if cancel is None
-        else CancelRequested(mode=cancel.get("mode") or "Graceful", reason=cancel.get("reason") or "", by=BY),
-        signals=tuple(
-            SignalReceived(id=signal["id"], name=signal["name"], payload=Payload.of(signal.get("payload")), sender=BY)
-            for signal in spec.get("signals") or ()
-        ),
+        cancel=_cancel(spec.get("cancel")),
+        signals=tuple(_signal(signal) for signal in spec.get("signals") or ()),
     )
+
+
+def _cancel(cancel: Mapping[str, Any] | None) -> CancelRequested | None:
+    if cancel is None:
+        return None
+    return CancelRequested(mode=cancel.get("mode") or "Graceful", reason=cancel.get("reason") or "", by=BY)
+
+
+def _signal(signal: Mapping[str, Any]) -> SignalReceived:
+    payload = Payload.of(signal.get("payload") or {})
+    return SignalReceived(id=signal["id"], name=signal["name"], payload=payload, sender=BY)
 
 
 def _known_run(body: Mapping[str, Any]) -> UUID | None:
     text = (body.get("status") or {}).get("runId")
     return UUID(text) if text else None
-
-
-def _is_idle(controls: ControlsApplied) -> bool:
-    return not controls.suspend and controls.cancel is None and not controls.signals

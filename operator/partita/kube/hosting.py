@@ -1,9 +1,10 @@
-"""The WorkflowEngine object hosts the operator's duties: one kopf daemon each, started when the object appears.
+"""The WorkflowEngine object hosts the operator's duties: one kopf daemon each, begun when the object appears.
 
-Invariant: a duty runs at most once in a process, and never needs a finalizer: kopf would add one to guarantee the end
-of its daemons, and then ``kubectl delete`` and ``helm uninstall`` hang when the operator is gone. Therefore the daemons
+Invariant: a duty runs at most once in a process, and needs no finalizer: kopf would add one to guarantee the end of
+its daemons, and then ``kubectl delete`` and ``helm uninstall`` hang when the operator is gone. Therefore the daemons
 are registered without one, and the event that tells of the deletion ends them here, by the object's uid, since kopf
-has then already forgotten them. The trade-off is that the duties pause for the moment until the object is made again.
+has then already forgotten them. The duties themselves go on, under the supervisor, until the operator ends: deleting
+the object never stops the engine, and the daemons of the object that is made in its place find them at work.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Host:
         self._services = services
         self._supervisor = supervisor
         self._ended: dict[str, asyncio.Event] = {}
-        self._running = {service.name: asyncio.Lock() for service in services}
+        self._started: set[str] = set()
+        self.daemons: dict[tuple[str, str], None] = {}
+        """Daemons that run now, as (uid of the object, name of the service)."""
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Add a daemon for every service."""
@@ -77,13 +80,15 @@ class Host:
         )
 
     async def _run(self, service: Service, uid: str, stopped: kopf.DaemonStopped) -> None:
-        """Run a service until the operator stops or the object is deleted."""
-        async with self._running[service.name]:
+        """Begin the service if it does not run yet, and stay until the operator stops or the object is deleted."""
+        if service.name not in self._started:
+            self._started.add(service.name)
             self._supervisor.start(service)
-            try:
-                await _first(self._event(uid).wait, lambda: _stopped(stopped))
-            finally:
-                await self._supervisor.stop_one(service)
+        self.daemons[uid, service.name] = None
+        try:
+            await _first(self._event(uid).wait, lambda: _stopped(stopped))
+        finally:
+            del self.daemons[uid, service.name]
 
 
 async def _stopped(stopped: kopf.DaemonStopped) -> None:

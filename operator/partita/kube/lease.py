@@ -45,7 +45,7 @@ class LeaseStore(Protocol):
         ...
 
     async def save(self, body: Json) -> dict[str, Any]:
-        """Create the object (no resourceVersion) or replace it; raises ConflictError when someone was faster."""
+        """Create the object (a body without metadata) or replace it; raises ConflictError when someone was faster."""
         ...
 
 
@@ -56,8 +56,6 @@ class Lease:
         self,
         store: LeaseStore,
         identity: str,
-        name: str,
-        namespace: str,
         times: LeaseTimes | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -65,7 +63,6 @@ class Lease:
     ) -> None:
         self.identity = identity
         self._store = store
-        self._metadata = {"name": name, "namespace": namespace}
         self._times = times or LeaseTimes()
         self._clock = clock
         self._sleep = sleep
@@ -82,7 +79,7 @@ class Lease:
         """Return once this candidate leads."""
         while not await self._attempt(self._take):
             await self._sleep(self._times.pause)
-        log.info("lease %s/%s: %s leads", self._metadata["namespace"], self._metadata["name"], self.identity)
+        log.info("lease: %s leads", self.identity)
 
     async def keep(self) -> None:
         """Renew until leadership is lost; returns at the deadline at the latest."""
@@ -91,7 +88,7 @@ class Lease:
             if self.held and not await self._attempt(self._renew) and self._renewed_at is None:
                 break
         self._renewed_at = None
-        log.warning("lease %s/%s: lost by %s", self._metadata["namespace"], self._metadata["name"], self.identity)
+        log.warning("lease: lost by %s", self.identity)
 
     async def release(self) -> None:
         """Give leadership up, so that another need not wait; a failure is not worth an error."""
@@ -159,8 +156,6 @@ class Lease:
         if holder != spec.get("holderIdentity"):
             spec.update(acquireTime=stamp, leaseTransitions=int(spec.get("leaseTransitions") or 0) + bool(holder))
         spec.update(holderIdentity=holder, renewTime=stamp, leaseDurationSeconds=max(1, round(self._times.duration)))
-        metadata = record["metadata"] if record else self._metadata
-        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-        self._record = await self._store.save(body)
+        self._record = await self._store.save({**(record or {}), "spec": spec})
         self._changed_at, self._renewed_at = begun, begun if holder else None
         return True

@@ -22,6 +22,12 @@ class KubeLeaseStore:
 
     async def save(self, body: Json) -> dict[str, Any]:
         """Create or replace the object; raises ConflictError when someone was faster."""
-        if "resourceVersion" in body["metadata"]:
+        if "metadata" in body:
             return await self._client.replace(LEASES.path(self._namespace, LEASE_NAME), body)
-        return await self._client.create(LEASES.path(self._namespace), body)
+        new = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": LEASE_NAME, "namespace": self._namespace},
+            **body,
+        }
+        return await self._client.create(LEASES.path(self._namespace), new)

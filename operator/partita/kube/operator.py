@@ -26,7 +26,6 @@ from partita.kube.installation import check_crds, check_owner, identify
 from partita.kube.kopf_settings import quiet_logs
 from partita.kube.lease import Lease, LeaseTimes
 from partita.kube.lease_store import KubeLeaseStore
-from partita.kube.resources import LEASE_NAME
 from partita.kube.stopping import first_of, own_signals
 from partita.kube.term import Term
 from partita.settings import OperatorSettings, Settings
@@ -128,4 +127,4 @@ def _lease(client: KubeClient, settings: OperatorSettings, identity: str) -> Lea
         pause=settings.lease_renew_ms / 1000,
         request=settings.lease_renew_ms / 1000,
     )
-    return Lease(KubeLeaseStore(client, settings.namespace), identity, LEASE_NAME, settings.namespace, times)
+    return Lease(KubeLeaseStore(client, settings.namespace), identity, times)

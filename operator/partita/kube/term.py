@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 from kopf import OperatorRegistry
 
-from partita.engine.duties import shared_duties
+from partita.engine.duties import Duties
 from partita.engine.engine import Engine
 from partita.engine.projection import Projections
 from partita.engine.reconcile import Installation, Reconciler
-from partita.engine.service import Service
 from partita.engine.supervisor import Supervisor
-from partita.engine.wakeups import Wakeups
 from partita.kube.client import KubeClient
 from partita.kube.connection import load_connection
 from partita.kube.definitions import CREATED_BY, Definitions
@@ -100,16 +98,11 @@ class Term:
         definitions = Definitions(self._client, self._engine, Waiting(runs, self._store, self._installation).appeared)
         resync = self._resync(runs, definitions, kopf)
         ttl = TimeToLive(self._client, self._mirror, self._store.now, operator.ttl_after_finished_ms)
-        host = Host(operator.namespace, [*self._duties(), projector, resync, ttl], self._supervisor)
+        services = [*Duties(self._engine).services, projector, resync, ttl]
+        host = Host(operator.namespace, services, self._supervisor)
         events = EngineEvents(host, target, self._store, epoch)
         connect = partial(load_connection, self._options.kubeconfig)
         return build_registry(connect, definitions, runs, host, events, operator.watch_namespaces)
-
-    def _duties(self) -> tuple[Service, ...]:
-        """The engine's own duties: timers, sweeper, inbox, upkeep, and wake-ups for workers elsewhere."""
-        wakeups = Wakeups(self._engine.database)
-        self._engine.notices.ready.append(wakeups.enqueued)
-        return shared_duties(self._engine, wakeups, listen=False)
 
     def _projector(self, epoch: int) -> Projector:
         projections = Projections(self._store, self._settings.limits, self._installation.engine_id, epoch)
