@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 import asyncpg
 
 from partita.settings import DatabaseSettings
-from partita.store.errors import is_disconnect, translate
+from partita.store.errors import DATABASE_ERRORS, is_disconnect, translate
 from partita.store.sql import Sql
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -76,7 +76,7 @@ class Database:
         self._closed = True
         try:
             await asyncio.wait_for(self._pool.close(), 5)
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except DATABASE_ERRORS:
             self._pool.terminate()
 
     async def __aenter__(self) -> Self:
@@ -115,7 +115,7 @@ class Database:
         while True:
             try:
                 return await self._once(work, snapshot)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DATABASE_ERRORS as error:
                 if self._closed or not is_disconnect(error) or not await backoff.pause():
                     raise translate(error) from error
 
@@ -162,7 +162,7 @@ class Dedicated:
         while True:
             try:
                 self._connection = await self._connect()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DATABASE_ERRORS as error:
                 if not is_disconnect(error) or not await backoff.pause():
                     raise translate(error) from error
             else:
@@ -188,7 +188,7 @@ class Dedicated:
             await connection.execute(self._begin)
             yield connection
             await connection.execute("COMMIT")
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DATABASE_ERRORS as error:
             await (self.discard() if is_disconnect(error) else self._rollback(connection))
             raise
         except Exception:
@@ -208,7 +208,7 @@ class Dedicated:
     async def _rollback(self, connection: Connection) -> None:
         try:
             await connection.execute("ROLLBACK")
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        except DATABASE_ERRORS:
             await self.discard()
 
     async def discard(self) -> None:
@@ -221,7 +221,7 @@ class Dedicated:
         """Close the connection in good order, or throw it away after two seconds."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            with suppress(*DATABASE_ERRORS):
                 await connection.close(timeout=2)
 
 

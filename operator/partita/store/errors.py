@@ -49,14 +49,17 @@ class Verdict(Enum):
 
 
 _RETRY_CLASSES: Final = ("08", "40", "53", "57", "58", "25", "28", "3D")
-_RETRY_CODES: Final = {"55P03", "55006", "42501", "0A000"}
-"""0A000 is what a prepared statement says when a migration changed its result; a new connection prepares it anew."""
+_RETRY_CODES: Final = {"55P03", "55006", "42501"}
 _DISCONNECT_CLASSES: Final = {"08", "25", "28", "3D"}
-_DISCONNECT_CODES: Final = {"57P01", "57P02", "57P03", "57P04", "57P05", "0A000"}
+_DISCONNECT_CODES: Final = {"57P01", "57P02", "57P03", "57P04", "57P05"}
 _POISON_CLASSES: Final = ("22", "23", "54", "P0")
 _SCHEMA_CODES: Final = {"3F000", "42P01", "42703", "42883", "42704"}
 _CONNECTION: Final = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)
 """InterfaceError: asyncpg's word for a connection that is closed or was closed in the middle of an operation."""
+_STALE: Final = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
+"""A migration changed what a prepared statement returns; a new connection prepares it anew."""
+DATABASE_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InternalClientError, *_CONNECTION)
+"""Everything that the driver raises."""
 
 
 def sqlstate(error: BaseException) -> str:
@@ -66,12 +69,14 @@ def sqlstate(error: BaseException) -> str:
 
 def is_store_error(error: BaseException) -> bool:
     """Whether an exception comes from the database or the way to it."""
-    return isinstance(error, (asyncpg.PostgresError, *_CONNECTION))
+    return isinstance(error, DATABASE_ERRORS)
 
 
 def verdict(error: BaseException) -> Verdict:
     """What to do with the events of a transaction that failed with this error."""
     code = sqlstate(error)
+    if isinstance(error, _STALE):
+        return Verdict.RETRY
     if code[:2] in _POISON_CLASSES:
         return Verdict.POISON
     if code[:2] in _RETRY_CLASSES or code in _RETRY_CODES:
@@ -86,6 +91,8 @@ def verdict(error: BaseException) -> Verdict:
 def is_disconnect(error: BaseException) -> bool:
     """Whether the connection on which it happened can no longer be used, or should not be (a failed-over standby)."""
     code = sqlstate(error)
+    if isinstance(error, _STALE):
+        return True
     if code:
         return code[:2] in _DISCONNECT_CLASSES or code in _DISCONNECT_CODES
     return isinstance(error, _CONNECTION) and not isinstance(error, asyncpg.DataError)
@@ -147,5 +154,5 @@ def boundary() -> Iterator[None]:
     """Translate what escapes the block; anything that is not the database's passes through unchanged."""
     try:
         yield
-    except (asyncpg.PostgresError, *_CONNECTION) as error:
+    except DATABASE_ERRORS as error:
         raise translate(error) from error

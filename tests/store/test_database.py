@@ -1,0 +1,195 @@
+"""Connections: lost servers, proxies that pool by transaction, planner options."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import asyncpg
+import pytest
+
+from partita.domain.errors import UnavailableError
+from partita.settings import DatabaseSettings, Settings
+from partita.store.database import PLANNER, Connection, Database, Dedicated
+from partita.store.embedded import Server, StopMode
+from partita.store.errors import DATABASE_ERRORS, Verdict, is_disconnect, verdict
+from tests.waiting import until
+
+
+@pytest.fixture
+async def lost(restartable_server: Server) -> AsyncIterator[Database]:
+    """A database on a server that the test may stop."""
+    settings = DatabaseSettings(url=restartable_server.url("partita"), patience_ms=30_000, backoff_max_ms=200)
+    async with await Database.open(settings) as database:
+        yield database
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+async def test_reads_outlive_a_restart(lost: Database, restartable_server: Server, mode: StopMode) -> None:
+    before = await lost.clock()
+    await asyncio.to_thread(restartable_server.restart, mode)
+    assert await lost.clock() > before
+
+
+async def test_a_read_waits_for_a_server_that_is_away(lost: Database, restartable_server: Server) -> None:
+    await lost.clock()
+    await asyncio.to_thread(restartable_server.stop, "immediate")
+    reading = asyncio.create_task(lost.clock())
+    await asyncio.to_thread(restartable_server.start)
+    await asyncio.wait_for(reading, 30)
+
+
+async def test_patience_ends_with_unavailable(restartable_server: Server) -> None:
+    settings = DatabaseSettings(url=restartable_server.url("partita"), patience_ms=50)
+    restartable_server.stop()
+    async with await Database.open(settings) as database:
+        with pytest.raises(UnavailableError, match="partita doctor"):
+            await database.clock()
+        with pytest.raises(UnavailableError):
+            await database.dedicated("test").connection()
+
+
+async def test_a_lost_transaction_says_so_and_the_next_one_begins_anew(
+    lost: Database, restartable_server: Server
+) -> None:
+    dedicated = lost.dedicated("test")
+    await lost.read(lambda c: c.execute("CREATE TABLE kept (id int)"))
+    error = await _broken_off(dedicated, restartable_server)
+    assert is_disconnect(error)
+    async with dedicated.transaction() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM kept") == 0
+        await connection.execute("INSERT INTO kept VALUES (2)")
+    assert dedicated.connects == 2
+    assert await lost.read(lambda c: c.fetchval("SELECT count(*) FROM kept")) == 1
+    await dedicated.close()
+
+
+async def _broken_off(dedicated: Dedicated, server: Server) -> BaseException:
+    try:
+        async with dedicated.transaction() as connection:
+            await connection.execute("INSERT INTO kept VALUES (1)")
+            await asyncio.to_thread(server.stop, "immediate")
+            await connection.execute("INSERT INTO kept VALUES (1)")
+    except DATABASE_ERRORS as error:
+        return error
+    finally:
+        await asyncio.to_thread(server.start)
+    raise AssertionError("the transaction outlived its server")
+
+
+async def test_a_failed_statement_keeps_the_connection(database: Database) -> None:
+    dedicated = database.dedicated("test")
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        async with dedicated.transaction() as connection:
+            await connection.execute("SELECT 1 / 0")
+
+    async def fail() -> None:
+        async with dedicated.transaction() as connection:
+            await connection.execute("CREATE TABLE gone (id int)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    async with dedicated.transaction() as connection:
+        assert await connection.fetchval("SELECT to_regclass('gone')") is None
+    assert dedicated.connects == 1
+    await dedicated.close()
+
+
+async def test_a_cancelled_transaction_is_rolled_back_and_its_connection_dropped(database: Database) -> None:
+    dedicated = database.dedicated("test")
+
+    async def hang() -> None:
+        async with dedicated.transaction() as connection:
+            await connection.execute("CREATE TABLE gone (id int)")
+            await connection.execute("SELECT pg_sleep(60)")
+
+    task = asyncio.create_task(hang())
+    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep%'"
+    sleeping += " AND pid <> pg_backend_pid() AND state = 'active'"
+    await until(lambda: database.read(lambda c: c.fetchval(sleeping)), what="the statement runs")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with dedicated.transaction() as connection:
+        assert await connection.fetchval("SELECT to_regclass('gone')") is None
+    assert dedicated.connects == 2
+    await dedicated.close()
+
+
+async def planner(connection: Connection) -> dict[str, str]:
+    return {name: await connection.fetchval("SELECT current_setting($1)", name) for name, _ in PLANNER}
+
+
+async def test_the_coordinators_session_has_its_planner_options(database: Database) -> None:
+    dedicated = database.dedicated("coordinator")
+    wanted = {name: value.replace("60s", "1min") for name, value in PLANNER}
+    async with dedicated.transaction() as connection:
+        assert await planner(connection) == wanted
+    assert (await planner(await dedicated.connection()))["enable_seqscan"] == "off"
+    plain = database.dedicated("plain", planner=False)
+    assert (await planner(await plain.connection()))["enable_seqscan"] == "on"
+    await dedicated.close()
+    await plain.close()
+
+
+async def test_behind_a_proxy_nothing_is_left_in_the_session(settings: Settings) -> None:
+    """Every statement stands in a transaction, none is prepared by name, options end with the transaction."""
+    pooled = replace(settings.database, pooled=True)
+    async with await Database.open(pooled) as database:
+        dedicated = database.dedicated("coordinator")
+        async with dedicated.transaction() as connection:
+            assert (await planner(connection))["plan_cache_mode"] == "force_generic_plan"
+            assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''") == 0
+        connection = await dedicated.connection()
+        assert (await planner(connection))["plan_cache_mode"] == "auto"
+        assert await connection.fetchval("SELECT current_setting('application_name')") == ""
+        started = await database.read(lambda c: c.fetchval("SELECT now() < clock_timestamp() FROM pg_sleep(0)"))
+        assert started
+        assert await database.read(_in_transaction)
+        await dedicated.close()
+
+
+async def _in_transaction(connection: Connection) -> bool:
+    return connection.is_in_transaction()
+
+
+async def test_a_snapshot_sees_one_moment_and_cannot_write(database: Database) -> None:
+    async def twice(connection: Connection) -> tuple[int, int]:
+        count = "SELECT count(*) FROM partita.workers"
+        first = await connection.fetchval(count)
+        added = "INSERT INTO partita.workers (id, expires_at, protocol, slots, queues) VALUES ('w', now(), 1, 1, '{}')"
+        await database.read(lambda c: c.execute(added))
+        return first, await connection.fetchval(count)
+
+    assert await database.read(twice, snapshot=True) == (0, 0)
+    async with await Database.open(replace(database.settings, patience_ms=0)) as other:
+        with pytest.raises(UnavailableError, match="read-only"):
+            await other.read(lambda c: c.execute("CREATE TABLE x (id int)"), snapshot=True)
+
+
+async def test_a_migration_under_a_live_connection_costs_one_retry(database: Database) -> None:
+    dedicated = database.dedicated("test")
+    await database.read(lambda c: c.execute("CREATE TABLE changing (id int)"))
+    async with dedicated.transaction() as connection:
+        await connection.fetch("SELECT * FROM changing")
+    await database.read(lambda c: c.execute("ALTER TABLE changing ADD COLUMN more text"))
+
+    async def again() -> None:
+        async with dedicated.transaction() as connection:
+            await connection.fetch("SELECT * FROM changing")
+
+    with pytest.raises(DATABASE_ERRORS) as caught:
+        await again()
+    assert verdict(caught.value) is Verdict.RETRY
+    await again()
+    async with dedicated.transaction() as connection:
+        assert await connection.fetch("SELECT * FROM changing") == []
+    await dedicated.close()
+
+
+async def test_a_url_that_means_nothing_is_refused() -> None:
+    with pytest.raises(UnavailableError):
+        async with await Database.open(DatabaseSettings(url="mysql://x", patience_ms=0)) as database:
+            await database.clock()
