@@ -65,10 +65,11 @@ class Tasks:
         return tasks
 
     def task(self, type: str) -> Callable[[F], F]:  # noqa: A002 - the word manifests use
-        """Register a function: ``@app.task("charge-card")``."""
+        """Register a function (or a bound method): ``@app.task("charge-card")``."""
+        _check_type(type)
 
         def register(function: F) -> F:
-            self.add(task(type)(function))
+            self._register(type, function)
             return function
 
         return register
@@ -79,13 +80,16 @@ class Tasks:
             name = _marked(function)
             if not name:
                 raise TypeError(f'{function!r}: is not marked; expected @task("type") on it')
-            if name in self._functions and self._functions[name].function is not function:
-                raise ValueError(f"task {name}: is registered twice; expected one function a type")
-            self._functions[name] = TaskFunction(name, function, bind(function), _is_async(function))
+            self._register(name, function)
 
     def get(self, type: str) -> TaskFunction | None:  # noqa: A002 - the word manifests use
         """The function of a type."""
         return self._functions.get(type)
+
+    def _register(self, name: str, function: Callable[..., Any]) -> None:
+        if name in self._functions and self._functions[name].function != function:
+            raise ValueError(f"task {name}: is registered twice; expected one function a type")
+        self._functions[name] = TaskFunction(name, function, bind(function), _is_async(function))
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._functions))

@@ -1,0 +1,75 @@
+"""Reports are sent until they are answered, unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from partita.domain.errors import EngineError, UnavailableError
+from partita.domain.payload import Payload
+from partita.engine.requests import Offer, Report, ReportReply
+from partita.worker.attempts import Abandoned, Succeeded
+from partita.worker.reports import Reporter
+from tests.engine.manual_clock import ManualClock
+from tests.worker.support import claimed
+
+OFFER = Offer(worker_id="w1", queues=frozenset({"default"}))
+DONE = Succeeded(Payload.of(1))
+
+
+class Engine:
+    """Answers with what the test gives, one after the other."""
+
+    def __init__(self, *answers: ReportReply | Exception) -> None:
+        self.answers = list(answers)
+        self.reports: list[Report] = []
+
+    async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
+        self.reports.append(report)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def distinct(self) -> Sequence[Report]:
+        return list({report.request_id: report for report in self.reports}.values())
+
+
+async def test_a_report_is_sent_again_with_the_same_request_id() -> None:
+    task, following, clock = claimed(), claimed(), ManualClock()
+    away = UnavailableError("database: is away")
+    engine = Engine(away, away, away, ReportReply("applied", following))
+    reporter = Reporter(engine, "w1", clock=clock)
+    async with asyncio.TaskGroup() as group:
+        sending = group.create_task(reporter.report(task, DONE, OFFER))
+        while not sending.done():
+            clock.move(1)
+            await asyncio.sleep(0)
+    assert sending.result() is following
+    assert len(engine.reports) == 4
+    (report,) = engine.distinct()
+    assert (report.lease_id, report.attempt, report.worker_id) == (task.lease_id, task.attempt, "w1")
+    assert report.output == DONE.output
+
+
+async def test_giving_up_ends_the_resending() -> None:
+    engine = Engine(UnavailableError("database: is away"))
+    reporter = Reporter(engine, "w1")
+    reporter.give_up()
+    assert await reporter.report(claimed(), DONE, None) is None
+    assert len(engine.reports) == 1
+
+
+async def test_a_result_that_the_engine_refuses_fails_the_attempt() -> None:
+    engine = Engine(EngineError("poison"), ReportReply("applied"))
+    assert await Reporter(engine, "w1").report(claimed(), DONE, OFFER) is None
+    first, second = engine.reports
+    assert first.error is None
+    assert second.error is not None
+    assert (second.error.type, second.error.message) == ("report_refused", "poison")
+
+
+async def test_nothing_is_reported_of_an_abandoned_attempt() -> None:
+    engine = Engine()
+    assert await Reporter(engine, "w1").report(claimed(), Abandoned("lost"), OFFER) is None
+    assert engine.reports == []
