@@ -112,6 +112,11 @@ async def _take_inbox(connection: Connection, sql: Sql, turns: Sequence[tuple[Tu
             turn.settle(StartReply(start.run_id, created=False, status=RunStatus.PENDING))
 
 
+def _moved(turn: Turn) -> bool:
+    """Settled with None: the start will come again with another version, and needs its inbox row then."""
+    return turn.settled and turn.answer is None
+
+
 def _group(turn: Turn, start: Start) -> Group:
     turn.event = start.event
     slice_ = Slice(start.version.definition, None, start.input, whole=True)

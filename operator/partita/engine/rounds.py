@@ -14,7 +14,7 @@ from partita.domain.errors import EngineError
 from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.effects import Context, Need
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
-from partita.domain.state.rows import NodeKey
+from partita.domain.state.rows import NodeKey, TaskRow
 from partita.engine.submissions import Submission
 from partita.engine.turns import Group, PoisonedError, Turn
 from partita.store import slices
@@ -33,7 +33,7 @@ async def decide_batch(
 ) -> None:
     """Fill in the effects of every group; raises PoisonedError for events that cannot be decided."""
     failures: dict[Submission, Exception] = {}
-    needs = [(group, _foreseen(group)) for group in groups]
+    needs = [(group, _foreseen(group, failures)) for group in groups]
     for number in range(1, rounds + _LAST_ROUNDS + 1):
         await _load(connection, sql, [(group, need) for group, need in needs if need])
         asked = [(group, _decide(group, context, failures)) for group, _ in needs]
@@ -47,12 +47,15 @@ async def decide_batch(
         raise PoisonedError(failures)
 
 
-def _foreseen(group: Group) -> Need:
+def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
     need = Need()
-    if group.slice.run is not None:
-        for turn in group.turns:
-            if turn.event is not None:
-                need.merge(foresee(group.version.definition, turn.event))
+    if group.slice.run is None:
+        return need
+    for turn in group.turns:
+        try:
+            need.merge(foresee(group.version.definition, _event(turn)))
+        except Exception as error:  # noqa: BLE001  # as for decisions
+            failures[turn.submission] = error
     return need
 
 
@@ -60,6 +63,8 @@ def _decide(group: Group, context: Context, failures: dict[Submission, Exception
     """Decide the turns of one run, each on what the ones before left behind; the rows that lack, if any."""
     current, merged, last = group.slice, None, len(group.turns) - 1
     for number, turn in enumerate(group.turns):
+        if turn.submission in failures:
+            return None
         try:
             decision = decide(current, _event(turn), context)
             if isinstance(decision, Need):
@@ -131,12 +136,12 @@ async def _load_tasks(
     _store(by_run, await slices.load_tasks(connection, sql, wanted))
     for request in wanted:
         slice_ = by_run[request.run_id].slice
-        key = NodeKey(request.node, request.index)
+        key = NodeKey(request.node, request.item)
         if key not in slice_.tasks:
             slice_.absent.add(key)
 
 
-def _store(by_run: dict[UUID, Group], rows: Iterable[tuple[UUID, slices.TaskRow]], *, payload: bool = True) -> None:
+def _store(by_run: dict[UUID, Group], rows: Iterable[tuple[UUID, TaskRow]], *, payload: bool = True) -> None:
     for run_id, task in rows:
         slice_ = by_run[run_id].slice
         if payload or task.key not in slice_.outputs:

@@ -66,16 +66,19 @@ class Transactor:
         if isinstance(error, OutdatedError):
             self._tools.notices.tell_outdated()
             return _answer_all(group, error)
+        if isinstance(error, UnavailableError):
+            return _answer_all(group, error)
         meaning = verdict(error) if is_store_error(error) else Verdict.POISON
-        if isinstance(error, UnavailableError) or (meaning is Verdict.RETRY and not await backoff.pause()):
-            return _answer_all(group, _unavailable(error))
         if meaning is Verdict.RETRY:
-            return [group]
+            return [group] if await backoff.pause() else _answer_all(group, _unavailable(error))
         if meaning is Verdict.DEFECT:
             return _answer_all(group, translate(error))
+        return await self._bisect(group, error)
+
+    async def _bisect(self, group: list[Submission], error: Exception) -> list[list[Submission]]:
+        """One of them cannot be stored: the halves, or the end of the search."""
         if len(group) == 1:
-            known = translate(error) if is_store_error(error) else error
-            await self._fail({group[0]: known})
+            await self._fail({group[0]: translate(error) if is_store_error(error) else error})
             return []
         middle = len(group) // 2
         return [group[:middle], group[middle:]]

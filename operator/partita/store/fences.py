@@ -35,7 +35,7 @@ class LeaseFence(NamedTuple):
 
     run_id: UUID
     node: str
-    index: int
+    item: int
     attempt: int
     lease_id: UUID
     demand: int
@@ -47,7 +47,7 @@ class TimerFence(NamedTuple):
     run_id: UUID
     kind: str
     node: str
-    index: int
+    item: int
 
 
 class ReadyFence(NamedTuple):
@@ -55,7 +55,7 @@ class ReadyFence(NamedTuple):
 
     run_id: UUID
     node: str
-    index: int
+    item: int
     attempt: int
     queue: str
     lane: int
@@ -82,7 +82,7 @@ class RecordedAttempt(NamedTuple):
 
     run_id: UUID
     node: str
-    index: int
+    item: int
     attempt: int
     worker_id: str
 

@@ -80,7 +80,7 @@ class TaskRequest(NamedTuple):
 
     run_id: UUID
     node: str
-    index: int
+    item: int
     payload: bool
 
 
@@ -191,8 +191,8 @@ def _run(record: Record) -> StoredRun:
 
 def _task(record: Record) -> TaskRow:
     (
-        _, node, index, kind, state, attempt, settled, live, fired, stepped_over, route, retries, first_failed_at, queue,
-        lane, priority, seq, queued_at, finished_at, error, output, event, input_,
+        _, node, index, kind, state, attempt, settled, live, fired, stepped_over, route, retries, first_failed_at,
+        queue, lane, priority, seq, queued_at, finished_at, error, output, event, input_,
     ) = tuple(record)  # fmt: skip  # as above
     return TaskRow(
         node=node,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from partita.domain.state.effects import Effects, Enqueue, Slice
-from partita.domain.state.rows import TERMINAL, NodeKey, NodeState, ReadyKey
+from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection
@@ -38,6 +38,12 @@ class ProjectionDelays:
 
     urgent: timedelta
     progress: timedelta
+
+
+def _reported(effects: Effects, key: NodeKey) -> bool:
+    """Whether the node was settled by its own report, whose fence has deleted the lease."""
+    task = effects.tasks.get(key)
+    return task is not None and task.state in (NodeState.COMPLETED, NodeState.FAILED)
 
 
 @dataclass(slots=True)
@@ -72,7 +78,7 @@ class Writes:
         """Gather what the events of one run change; ``before`` is the slice as it was loaded."""
         run = effects.run
         self.ids.append(run.id)
-        if not effects.new_run:
+        if not effects.new_run and run is not before.run:
             self.runs.append(columns.run_row(run, effects.output))
         self._clear(before, effects)
         self._enqueue(before, effects, handed)
@@ -93,14 +99,25 @@ class Writes:
             keys = [key for key, task in before.tasks.items() if task.state is NodeState.QUEUED]
             self._clear_ready(run_id, before, keys)
         if effects.clear:
-            self.clear_leases.append((run_id, None, 0))
-            self.clear_timers.append((run_id, None, "", 0))
-            self.clear_waits.append((run_id, None, 0))
+            self._clear_run(before, effects)
             return
         self._clear_ready(run_id, before, effects.drop_work)
         self.clear_leases += [(run_id, key.node, key.index) for key in effects.drop_work]
         self.clear_timers += [(run_id, key.kind.value, key.node, key.index) for key in effects.drop_timers]
         self.clear_waits += [(run_id, key.node, key.index) for key in effects.drop_waits]
+
+    def _clear_run(self, before: Slice, effects: Effects) -> None:
+        """What an ended run may have left. When all its active nodes were loaded it is known what cannot be there."""
+        run_id, run = effects.run.id, before.run
+        active = [(key, task.state) for key, task in before.tasks.items() if task.state in ACTIVE]
+        unknown = run is None or len(active) != run.active
+        if unknown or any(state is NodeState.QUEUED and not _reported(effects, key) for key, state in active):
+            self.clear_leases.append((run_id, None, 0))
+        waiting = unknown or any(state is NodeState.WAITING for _, state in active)
+        if waiting:
+            self.clear_waits.append((run_id, None, 0))
+        if waiting or run is None or run.deadline_at is not None or run.deadline_remaining_ms is not None:
+            self.clear_timers.append((run_id, None, "", 0))
 
     def _clear_ready(self, run_id: UUID, before: Slice, keys: list[NodeKey] | set[NodeKey]) -> None:
         for key in keys:
@@ -145,7 +162,7 @@ class Writes:
         self.timers += [columns.timer_row(run_id, timer) for timer in effects.timers.values()]
         self.waits += [columns.wait_row(run_id, wait) for wait in effects.waits]
         self.signals += [columns.signal_row(run_id, signal, self.now) for signal in effects.record_signals]
-        self.consumed += [(run_id, taken.signal_id, taken.node) for taken in effects.consumed]
+        self.consumed += [(run_id, one.signal_id, one.node, one.refused or None) for one in effects.consumed]
 
     async def send(self, connection: Connection, sql: Sql) -> None:
         """Write everything. New runs have been inserted before."""

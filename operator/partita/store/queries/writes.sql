@@ -142,9 +142,11 @@ SELECT * FROM unnest(
 
 -- name: consume_signals
 -- hot: pruned
-UPDATE :"schema".workflow_events AS signal SET consumed_at = $4, consumed_by = taken.node
-FROM unnest($1::uuid[], $2::text[], $3::text[]) AS taken (run_id, id, node)
-WHERE signal.run_id = taken.run_id AND signal.id = taken.id AND signal.run_id BETWEEN $5 AND $6;
+-- Taken by a node, or refused by its wait (then without a time of consumption).
+UPDATE :"schema".workflow_events AS signal
+SET consumed_at = CASE WHEN taken.refused IS NULL THEN $5 END, consumed_by = taken.node, refused = taken.refused
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS taken (run_id, id, node, refused)
+WHERE signal.run_id = taken.run_id AND signal.id = taken.id AND signal.run_id BETWEEN $6 AND $7;
 
 -- name: insert_history
 INSERT INTO :"schema".run_history
