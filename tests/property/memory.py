@@ -173,7 +173,8 @@ class Memory:
         assert run.active == active, f"active is {run.active}, counted {active}"
         assert run.done == settled, f"done is {run.done}, counted {settled}"
         if run.finished_at is not None:
-            assert not (self.ready or self.leases or self.timers or self.waits), "a finished run has work"
+            left = [*self.ready, *self.leases, *self.timers, *self.waits]
+            assert not left, f"a finished run has work: {left}"
             assert active == 0
             return
         self._check_alive(run)

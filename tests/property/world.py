@@ -1,7 +1,7 @@
-"""One run in a world without I/O: events go through ``decide`` into a store in memory, with a clock that is set by hand.
+"""One run in a world without I/O: events go through ``decide`` into a store in memory; the clock is set by hand.
 
-The ways to decide are those of the engine: on the whole run, on slices that are loaded by need, or several events of one
-batch on absorbed slices whose merged effects are written at once.
+The ways to decide are those of the engine: on the whole run, on slices that are loaded by need, or several events of
+one batch on absorbed slices whose merged effects are written at once.
 """
 
 from __future__ import annotations
@@ -283,6 +283,3 @@ def _signals(events: Sequence[Event]) -> list[SignalReceived]:
         elif isinstance(event, RunStarted) and event.controls is not None:
             found.extend(event.controls.signals)
     return found
-
-
-__all__ = ["EPOCH", "RUN_ID", "World", "LeaseLost"]

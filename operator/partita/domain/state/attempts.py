@@ -10,7 +10,7 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.model import Tier
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
-from partita.domain.state.error_types import EXPRESSION, LEASE_LOST, OUTPUT_TOO_LARGE, SCHEDULE_TO_START, TIMEOUT
+from partita.domain.state.error_types import EXPRESSION, LEASE_LOST, SCHEDULE_TO_START, TIMEOUT
 from partita.domain.state.events import (
     AttemptTimedOut,
     LeaseLost,
@@ -19,7 +19,7 @@ from partita.domain.state.events import (
     TaskCompleted,
     TaskFailed,
 )
-from partita.domain.state.failing import fail, while_handling
+from partita.domain.state.failing import fail, oversize, while_handling
 from partita.domain.state.nodes import enqueue
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.retry import LOST, Again, jitter_share, next_try
@@ -48,10 +48,8 @@ def task_completed(draft: Draft, event: TaskCompleted) -> None:
     if current is None:
         return
     plan, row = current
-    size = event.output.size()
-    if size > draft.limits.output_bytes:
-        message = f"the output has {size} bytes; at most {draft.limits.output_bytes} are kept"
-        error = ErrorInfo(OUTPUT_TOO_LARGE, message)
+    error = oversize(draft, event.output, "output")
+    if error is not None:
         _spent(draft, plan, row, event, "TaskFailed", error, worker=event.worker)
         return
     draft.begin()

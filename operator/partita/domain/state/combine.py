@@ -7,7 +7,7 @@ rows as writing each event's effects on its own.
 from __future__ import annotations
 
 from partita.domain.state.effects import Consumed, Effects, RecordedSignal, Slice, TimerKey
-from partita.domain.state.rows import NodeKey
+from partita.domain.state.rows import NodeKey, NodeState
 
 
 def absorb(slice_: Slice, effects: Effects) -> Slice:
@@ -77,11 +77,17 @@ def merge(first: Effects, second: Effects) -> Effects:
 
 def _merge_work(first: Effects, second: Effects) -> None:
     if not (second.clear or second.withdraw):
-        queued = {key: row for key, row in first.enqueue.items() if key not in second.drop_work}
+        queued = {key: row for key, row in first.enqueue.items() if _still_queued(key, second)}
         second.enqueue = {**queued, **second.enqueue}
     second.drop_work |= first.drop_work
     second.withdraw |= first.withdraw
     second.clear |= first.clear
+
+
+def _still_queued(key: NodeKey, second: Effects) -> bool:
+    """An attempt may be queued again by one event (a resumption) and end by the next, whose fence came before both."""
+    row = second.tasks.get(key)
+    return key not in second.drop_work and (row is None or row.state is NodeState.QUEUED)
 
 
 def _merge_timers_and_waits(first: Effects, second: Effects) -> None:

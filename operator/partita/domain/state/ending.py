@@ -25,7 +25,7 @@ _RUN_ENDED = ErrorInfo(CANCELLED, "the run ended before this node did")
 def finish_if_settled(draft: Draft) -> None:
     """End the run if every node has settled. Raises Lacking."""
     run = draft.run
-    if draft.ended or draft.need is not None or run.done < run.total:
+    if run.done < run.total or draft.need is not None or draft.terminal:
         return
     if run.pending_outcome:
         end_run(draft, RunStatus.FAILED, run.pending_outcome, run.error)

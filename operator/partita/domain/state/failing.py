@@ -11,7 +11,7 @@ from partita.domain.model import Route
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.ending import NODE_FAILED, end_run
-from partita.domain.state.error_types import EXPRESSION, matches
+from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE, matches
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, TaskRow
 from partita.domain.state.scope import error_view, scope_of
@@ -43,6 +43,12 @@ def settle_failed(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, 
     row.error = error
     row.route = route
     draft.settle(plan, row, NodeState.FAILED)
+
+
+def oversize(draft: Draft, payload: Payload, what: str, error_type: str = OUTPUT_TOO_LARGE) -> ErrorInfo | None:
+    """The error of a document that is larger than the limit, or None. Raises InvalidError if it cannot be stored."""
+    size, limit = payload.size(), draft.limits.output_bytes
+    return ErrorInfo(error_type, f"the {what} has {size} bytes; at most {limit} are kept") if size > limit else None
 
 
 def while_handling(problem: ExpressionError, place: str, error: ErrorInfo) -> ErrorInfo:

@@ -17,7 +17,7 @@ from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import RecordedSignal, TimerKey
 from partita.domain.state.error_types import EXPRESSION, TIMEOUT
 from partita.domain.state.events import Reply, SignalReceived
-from partita.domain.state.failing import fail, settle_failed
+from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import (
     ErrorInfo,
@@ -33,6 +33,7 @@ from partita.domain.state.scope import scope_of
 RUN_FINISHED = "RunFinished"
 SCHEMA_MISMATCH = "SchemaMismatch"
 MAILBOX_FULL = "MailboxFull"
+PAYLOAD_TOO_LARGE = "PayloadTooLarge"
 ACCEPTED = "Accepted"
 CONSUMED = "Consumed"
 
@@ -112,10 +113,12 @@ def _take(draft: Draft, plan: NodePlan, row: TaskRow, alternative: EventAlternat
             return "; ".join(str(problem) for problem in problems)
     spec = _spec(plan)
     envelope = {"name": signal.name, "id": signal.id, "sender": signal.sender, "time": _as_text(signal.created_at)}
-    row.event = Payload.of(envelope)
     draft.visible()
-    if spec.until is not None:
-        _collect(draft, plan, row, {**envelope, "payload": signal.payload.value})
+    if spec.until is not None and not _collect(draft, plan, row, {**envelope, "payload": signal.payload.value}):
+        return ""
+    row.event = Payload.of(envelope)
+    if spec.until is not None and row.output is not None:
+        _resolve(draft, plan, row, row.output)
     elif spec.any_of:
         _resolve(draft, plan, row, Payload.of({"name": signal.name, "payload": signal.payload.value}))
     else:
@@ -127,19 +130,24 @@ def _as_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> None:
+def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
+    """Add an event to those that were taken; whether they are enough."""
     until = _spec(plan).until
     assert until is not None  # noqa: S101  # asked by the caller
     events = [*(row.output.value if row.output is not None else ()), event]
-    row.output = Payload.of(events)
+    collected = Payload.of(events)
+    too_large = oversize(draft, collected, "list of events")
+    if too_large is not None:
+        _stop_waiting(draft, plan)
+        fail(draft, plan, row, too_large)
+        return False
+    row.output = collected
     try:
-        enough = until.test(scope_of(draft, plan, until.refs, events=events))
+        return until.test(scope_of(draft, plan, until.refs, events=events))
     except ExpressionError as error:
         _stop_waiting(draft, plan)
         fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
-        return
-    if enough:
-        _resolve(draft, plan, row, row.output)
+        return False
 
 
 def _resolve(draft: Draft, plan: NodePlan, row: TaskRow, output: Payload) -> None:
@@ -164,6 +172,8 @@ def receive(draft: Draft, event: SignalReceived) -> Reply:
         return Reply("already_applied")
     if draft.terminal:
         return Reply("refused", RUN_FINISHED, f"the run has ended: {draft.run.status.value}")
+    if event.payload.size() > draft.limits.output_bytes:
+        return Reply("refused", PAYLOAD_TOO_LARGE, f"the payload has more than {draft.limits.output_bytes} bytes")
     plan = _oldest_waiter(draft, event.name)
     if plan is None and len(draft.signals()) >= draft.limits.signals_buffered:
         return Reply("refused", MAILBOX_FULL, f"{draft.limits.signals_buffered} signals wait to be taken already")
@@ -237,10 +247,13 @@ def event_timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
 def _go_on(draft: Draft, plan: NodePlan, row: TaskRow, output: Template) -> None:
     try:
         payload = Payload.of(output.render(scope_of(draft, plan, output.refs)))
-        payload.size()
+        too_large = oversize(draft, payload, "output")
     except ExpressionError as error:
         fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
     except InvalidError as error:
         fail(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
     else:
-        draft.complete(plan, row, payload)
+        if too_large is None:
+            draft.complete(plan, row, payload)
+        else:
+            fail(draft, plan, row, too_large)

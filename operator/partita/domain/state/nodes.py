@@ -14,8 +14,8 @@ from partita.domain.expressions import DurationTemplate, ExpressionError
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import Enqueue, TimerKey
-from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED, OUTPUT_TOO_LARGE
-from partita.domain.state.failing import fail
+from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
+from partita.domain.state.failing import fail, oversize
 from partita.domain.state.mailbox import begin_wait
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind, TimerRow
@@ -60,10 +60,9 @@ def _start_task(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
         template = plan.node.input
         assert template is not None  # noqa: S101  # a node without input has a constant one
         payload = Payload.of(template.render(scope_of(draft, plan, template.refs)))
-        limit = draft.limits.output_bytes
-        if payload.size() > limit:
-            size = payload.size()
-            _fail(draft, plan, row, ErrorInfo(INPUT_TOO_LARGE, f"the input has {size} bytes; at most {limit} are kept"))
+        error = oversize(draft, payload, "input", INPUT_TOO_LARGE)
+        if error is not None:
+            _fail(draft, plan, row, error)
             return
     timeout_ms = attempt_timeout(draft, plan)
     image = draft.image(plan, row)
@@ -128,10 +127,9 @@ def _start_compute(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     template = plan.node.compute
     assert template is not None  # noqa: S101  # exactly the field of its kind is set
     output = Payload.of(template.render(scope_of(draft, plan, template.refs)))
-    size = output.size()
-    if size > draft.limits.output_bytes:
-        message = f"the output has {size} bytes; at most {draft.limits.output_bytes} are kept"
-        _fail(draft, plan, row, ErrorInfo(OUTPUT_TOO_LARGE, message))
+    error = oversize(draft, output, "output")
+    if error is not None:
+        _fail(draft, plan, row, error)
         return
     image = draft.image(plan, row)
     image.fired = True
