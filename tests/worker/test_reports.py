@@ -23,9 +23,11 @@ class Engine:
     def __init__(self, *answers: ReportReply | Exception) -> None:
         self.answers = list(answers)
         self.reports: list[Report] = []
+        self.offers: list[Offer | None] = []
 
     async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
         self.reports.append(report)
+        self.offers.append(offer)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -46,7 +48,7 @@ async def test_a_report_is_sent_again_with_the_same_request_id() -> None:
             clock.move(1)
             await asyncio.sleep(0)
     assert sending.result() is following
-    assert len(engine.reports) == 4
+    assert engine.offers == [OFFER] * 4
     (report,) = engine.distinct()
     assert (report.lease_id, report.attempt, report.worker_id) == (task.lease_id, task.attempt, "w1")
     assert report.output == DONE.output
