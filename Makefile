@@ -56,4 +56,4 @@ lock: ## pin the dependencies of pyproject.toml anew (needs uv)
 	@scripts/lock.sh $(if $(UPGRADE),--upgrade)
 
 clean: ## remove the virtual environment and what tests and tools left behind
-	rm -rf $(VENV) $(VENV).lock .state .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .state .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -19,13 +19,14 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / ".state" / "set-up.lock"
 
 
 def main(folder: Path, requirements: Path) -> int:
     """Bring the environment up to date; returns the exit code of what failed, else 0."""
     wanted, stamp = digest(requirements), folder / f".installed-{requirements.stem}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(folder.name + ".lock").open("w") as lock:
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if runs(folder) and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
             return 0
