@@ -90,7 +90,7 @@ async def claim(connection: asyncpg.Connection[Any], run_id: UUID | None = None)
 
 def done(task: ClaimedTask, output: Json = None, **fields: Any) -> Report:
     """The report that an attempt succeeded."""
-    return Report(
+    report = Report(
         run_id=task.run_id,
         generation=task.generation,
         node=task.node,
@@ -98,8 +98,9 @@ def done(task: ClaimedTask, output: Json = None, **fields: Any) -> Report:
         attempt=task.attempt,
         lease_id=task.lease_id,
         worker_id=WORKER,
-        **{"output": Payload.of(output), **fields},
+        output=Payload.of(output),
     )
+    return replace(report, **fields)
 
 
 def signal(id_: str, name: str = "approval", payload: Json = None, sender: str = "") -> SignalReceived:

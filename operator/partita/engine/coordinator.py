@@ -86,6 +86,11 @@ class Coordinator:
         """Submissions that no transaction has taken yet."""
         return sum(lane.waiting for lane in self._lanes)
 
+    @property
+    def transactions(self) -> int:
+        """Transactions begun so far."""
+        return self._patient.transactions + sum(lane.transactions for lane in self._lanes)
+
     async def start(
         self, request: StartRequest, version: Version, prepared: Prepared, *, inbox_id: int | None = None
     ) -> StartReply | None:

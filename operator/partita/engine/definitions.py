@@ -117,6 +117,9 @@ class Definitions:
                 found[key] = version
         if missing:
             found |= self._parse(await store.load(connection, self._database.sql("load_definitions"), missing))
+            for definition_id, number in missing:
+                if (definition_id, number) not in found:
+                    raise EngineError(f"definition {definition_id}: version {number} is not stored")
         return found
 
     def _cached(self, key: Key) -> Version | None:

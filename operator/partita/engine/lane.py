@@ -52,6 +52,11 @@ class Lane:
         """Submissions that no transaction has taken yet."""
         return len(self._queue)
 
+    @property
+    def transactions(self) -> int:
+        """Transactions begun so far."""
+        return self._transactor.transactions
+
     def put(self, submission: Submission) -> None:
         """Accept a submission; raises OverloadedError when the queue is full and UnavailableError after ``close``."""
         if self._closing:

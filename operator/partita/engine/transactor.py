@@ -9,6 +9,7 @@ submission costs its neighbours some repeated work, never their result.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 
@@ -19,6 +20,8 @@ from partita.engine.turns import CollidedError, OutdatedError, PoisonedError, as
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
 from partita.store.errors import Verdict, is_disconnect, is_store_error, translate, verdict
+
+log = logging.getLogger(__name__)
 
 
 class Transactor:
@@ -124,9 +127,9 @@ class Transactor:
         """Answer submissions that failed by themselves; what drives itself comes later the next time."""
         for one, error in failed.items():
             known = as_engine_error(one, error)
-            one.fail(known)
             if isinstance(one, TimerFell):
                 await self._postpone(one, known)
+            one.fail(known)
 
     async def _postpone(self, one: TimerFell, error: PartitaError) -> None:
         """Let a timer that cannot be applied fall due later. If that fails too, its duty finds it again at once."""
@@ -137,6 +140,7 @@ class Transactor:
         except Exception as failure:
             if not (is_store_error(failure) or isinstance(failure, PartitaError)):
                 raise
+            log.warning("run %s: timer %s of %s: cannot be postponed: %s", key[0], key[1], key[2] or "the run", failure)
 
 
 def _living(group: list[Submission]) -> list[Submission]:
