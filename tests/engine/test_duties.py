@@ -15,22 +15,14 @@ from uuid6 import uuid7
 
 from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested, SignalReceived
-from partita.engine.claims import Claimer
-from partita.engine.requests import ClaimedTask, Report
 from partita.engine.service import Service
 from partita.engine.supervisor import Supervisor
 from partita.settings import Settings
-from partita.store.claims import ClaimStore
-from partita.store.session import Session
+from tests.engine.hand_claims import LIVE_WORKER, claim, done
 from tests.waiting import until
 from tests.worker.hosted import Host, hosted
 
 TASK = {"name": "only", "task": {"type": "work"}}
-LIVE_WORKER = (
-    "INSERT INTO partita.workers (id, heartbeat_at, expires_at, protocol, slots, queues)"
-    " VALUES ($1, clock_timestamp(), clock_timestamp() + $2 * interval '1 second', 1, 1, '{default}')"
-    " ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at"
-)
 
 
 @pytest.fixture
@@ -48,30 +40,6 @@ async def running(*services: Service) -> AsyncIterator[None]:
         yield
     finally:
         await supervisor.stop()
-
-
-async def claim(host: Host, worker_id: str = "w1", *, alive_for: float = 60.0) -> ClaimedTask:
-    """Claim one task for a worker that is written into the table by hand."""
-    session = Session(host.engine.database, "claimer")
-    await host.engine.database.read(lambda connection: connection.execute(LIVE_WORKER, worker_id, alive_for))
-    store = ClaimStore(session)
-    claimer = Claimer(store, worker_id=worker_id, queues=["default"], namespaces=None, trail_ms=50)
-    (task,) = await claimer.claim(1)
-    await session.close()
-    return task
-
-
-def done(task: ClaimedTask, worker_id: str = "w1", **options: Any) -> Report:
-    return Report(
-        run_id=task.run_id,
-        generation=task.generation,
-        node=task.node,
-        index=task.index,
-        attempt=task.attempt,
-        lease_id=task.lease_id,
-        worker_id=worker_id,
-        **options,
-    )
 
 
 async def test_the_sweeper_hands_a_dead_workers_task_over(settings: Settings) -> None:
