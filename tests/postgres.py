@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -28,6 +29,7 @@ from uuid import uuid4
 import asyncpg
 
 import partita.store
+from partita.domain.errors import UnavailableError
 from partita.domain.ids import Month
 from partita.settings import DatabaseSettings, Settings
 from partita.store import migrations, partitions
@@ -48,6 +50,17 @@ class Cluster:
     def url(self, database: str) -> str:
         """URL of another database of the server."""
         return with_database(self.admin_url, database)
+
+
+class _Disposable(Server):
+    """A server whose data is worth nothing: when a crash of the machine has broken it, it is made anew."""
+
+    def start(self) -> None:
+        try:
+            super().start()
+        except UnavailableError:
+            shutil.rmtree(self.data)
+            super().start()
 
 
 def with_database(url: str, database: str) -> str:
@@ -78,7 +91,7 @@ def cluster() -> Iterator[Cluster]:
         yield Cluster(os.environ["PARTITA_DATABASE_URL"], None)
         return
     folder = Path(tempfile.gettempdir()) / f"partita-test-{os.geteuid()}-{version}"
-    with shared(Server(folder, version, durable=False)) as server:
+    with shared(_Disposable(folder, version, durable=False)) as server:
         yield Cluster(server.url(), server)
 
 
@@ -93,6 +106,7 @@ async def _template(cluster: Cluster) -> str:
     try:
         await admin.execute("SELECT pg_advisory_lock(7230517)")
         if not await admin.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
+            await _remove_leftovers(admin)
             building = f"{PREFIX}building_{uuid4().hex[:12]}"
             await admin.execute(f'CREATE DATABASE "{building}"')
             await prepare(cluster.url(building))
@@ -100,6 +114,15 @@ async def _template(cluster: Cluster) -> str:
     finally:
         await admin.close()
     return name
+
+
+async def _remove_leftovers(admin: asyncpg.Connection[asyncpg.Record]) -> None:
+    """Drop databases that killed runs and older contents have left behind."""
+    made = "(pg_stat_file('base/' || oid || '/PG_VERSION', true)).modification"
+    query = f"SELECT datname FROM pg_database WHERE datname LIKE '{PREFIX}%' AND {made} < now() - interval '6 hours'"  # noqa: S608  # constants only
+    with suppress(asyncpg.PostgresError):  # an existing server may not allow to look at files
+        for row in await admin.fetch(query):
+            await admin.execute(f'DROP DATABASE IF EXISTS "{row["datname"]}" WITH (FORCE)')
 
 
 def _content() -> str:

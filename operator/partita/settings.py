@@ -42,6 +42,8 @@ class DatabaseSettings:
     migrations_url: str = ""
     """Direct connection URL for migrations and partition changes, from ``PARTITA_MIGRATIONS_URL``; empty takes ``url``.
     Needed where ``url`` leads through a transaction-pooling proxy."""
+    read_url: str = ""
+    """Connection URL for reads, such as that of the reader role or of a standby; empty takes ``url``."""
     schema: str = _text("partita", _IDENTIFIER, "a lower-case SQL identifier of at most 48 characters")
     """Schema that holds one installation."""
     pooled: bool = False

@@ -59,7 +59,7 @@ class Database:
     async def open(cls, settings: DatabaseSettings, *, application: str = "partita") -> Self:
         """Prepare the pool; raises UnavailableError only for a URL that cannot be understood."""
         pool = asyncpg.create_pool(
-            settings.url,
+            settings.read_url or settings.url,
             min_size=0,
             max_size=settings.read_connections,
             reset=_nothing_to_reset,
