@@ -1,7 +1,7 @@
 """Random definitions: small graphs of every node kind, with every join, route, condition and retry.
 
-Tasks answer as a plan says: for each node its outcomes, attempt by attempt. A plan belongs to a definition and not to an
-order of events, so that two runs in different orders can be compared.
+Tasks answer as a plan says: for each node its outcomes, attempt by attempt. A plan belongs to a definition and not to
+an order of events, so that two runs in different orders can be compared.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _OUTCOMES = ["ok", "ok", "ok", "boom", "bad", "lost", "timeout", "asked", "fatal
 
 @st.composite
 def scenarios(draw: Draw, *, racing: bool = True, most: int = 9) -> Scenario:
-    """Scenarios; without ``racing`` nothing depends on what comes first (joins, deadlines, shared signals, failFast)."""
+    """Scenarios; without ``racing`` nothing depends on what comes first: joins, deadlines, shared signals, failFast."""
     names = [f"n{number}" for number in range(draw(st.integers(1, most)))]
     nodes: list[dict[str, Any]] = []
     for position, name in enumerate(names):

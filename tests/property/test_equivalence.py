@@ -55,7 +55,7 @@ def test_a_slice_decides_as_the_whole_run_does(scenario: Scenario, data: st.Data
 @examples(250)
 def test_a_batch_decides_as_single_events_do(scenario: Scenario, data: st.DataObject) -> None:
     single, batch = World(scenario.definition()), World(scenario.definition())
-    start = [single.started(INPUT)]
+    start: list[Event] = [single.started(INPUT)]
     if data.draw(st.booleans()):
         start += [single.signalled("go", 1), SuspendRequested(), ResumeRequested()]
     outcomes = [single.send(event).outcome for event in start]

@@ -60,7 +60,7 @@ class World:
 
     def send(self, event: Event) -> Reply:
         """One event in a transaction of its own."""
-        effects = self._decide(event)
+        effects = self.decide(event)
         self.last = effects
         self.store.apply(effects)
         self.store.check()
@@ -87,7 +87,8 @@ class World:
     def _context(self) -> Context:
         return Context(self.now, self.limits)
 
-    def _decide(self, event: Event) -> Effects:
+    def decide(self, event: Event) -> Effects:
+        """What an event changes."""
         if self.mode == "whole":
             slice_ = self.store.whole()
             slice_.seen_signal_ids = {one.id for one in _signals([event]) if one.id in self.store.signals}
@@ -145,6 +146,13 @@ class World:
         attempt, since = self.end_lease(node)
         return TaskCompleted(
             node=node, index=0, attempt=attempt, output=Payload.of(output), worker="worker-1", started_at=since
+        )
+
+    def peeked(self, node: str) -> TaskCompleted:
+        """The event of a success of the node's attempt that leaves the lease alone."""
+        attempt = self.row(node).attempt
+        return TaskCompleted(
+            node=node, index=0, attempt=attempt, output=Payload.of(1), worker="worker-2", started_at=self.now
         )
 
     def failed(self, node: str, kind: str = "boom", **more: Any) -> TaskFailed:

@@ -110,7 +110,7 @@ def _take(draft: Draft, plan: NodePlan, row: TaskRow, alternative: EventAlternat
     if alternative.schema is not None:
         problems = violations(alternative.schema, signal.payload.value, "payload")
         if problems:
-            return "; ".join(str(problem) for problem in problems)
+            return "; ".join(str(problem) for problem in problems)[: draft.limits.history_message]
     spec = _spec(plan)
     envelope = {"name": signal.name, "id": signal.id, "sender": signal.sender, "time": _as_text(signal.created_at)}
     draft.visible()
@@ -170,13 +170,10 @@ def receive(draft: Draft, event: SignalReceived) -> Reply:
     """A signal arrives: it is refused, buffered, or taken by the node that has waited longest. Raises Lacking."""
     if draft.seen(event.id):
         return Reply("already_applied")
-    if draft.terminal:
-        return Reply("refused", RUN_FINISHED, f"the run has ended: {draft.run.status.value}")
-    if event.payload.size() > draft.limits.output_bytes:
-        return Reply("refused", PAYLOAD_TOO_LARGE, f"the payload has more than {draft.limits.output_bytes} bytes")
-    plan = _oldest_waiter(draft, event.name)
-    if plan is None and len(draft.signals()) >= draft.limits.signals_buffered:
-        return Reply("refused", MAILBOX_FULL, f"{draft.limits.signals_buffered} signals wait to be taken already")
+    plan = None if draft.terminal else _oldest_waiter(draft, event.name)
+    refusal = _refusal(draft, event, waited_for=plan is not None)
+    if refusal is not None:
+        return refusal
     row = _waiting_row(draft, plan) if plan is not None else None
     draft.begin()
     draft.visible()
@@ -193,6 +190,18 @@ def receive(draft: Draft, event: SignalReceived) -> Reply:
         details["refused"] = refused
         return Reply("refused", SCHEMA_MISMATCH, refused)
     return Reply("applied", CONSUMED)
+
+
+def _refusal(draft: Draft, event: SignalReceived, *, waited_for: bool) -> Reply | None:
+    """Why a signal is not even recorded, so that it may be sent again."""
+    limits = draft.limits
+    if draft.terminal:
+        return Reply("refused", RUN_FINISHED, f"the run has ended: {draft.run.status.value}")
+    if event.payload.size() > limits.output_bytes:
+        return Reply("refused", PAYLOAD_TOO_LARGE, f"the payload has more than {limits.output_bytes} bytes")
+    if not waited_for and len(draft.signals()) >= limits.signals_buffered:
+        return Reply("refused", MAILBOX_FULL, f"{limits.signals_buffered} signals wait to be taken already")
+    return None
 
 
 def _oldest_waiter(draft: Draft, name: str) -> NodePlan | None:

@@ -1,0 +1,81 @@
+"""The definitions that the lines of the table are brought about with, by name. The line's node is ``a``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partita.domain.model import Definition
+from tests.property.build import definition
+
+
+def one(**fields: Any) -> Definition:
+    """The node ``a``, and the task ``z`` after it."""
+    return definition({"name": "a", **fields}, {"name": "z", "dependsOn": ["a"]})
+
+
+def event(**fields: Any) -> Definition:
+    """The waitForEvent ``a``, and the task ``z`` after it."""
+    return one(waitForEvent=fields)
+
+
+def joined(join: str, **more: Any) -> Definition:
+    """``a`` joins the tasks ``p`` and ``q``."""
+    return definition({"name": "p"}, {"name": "q"}, {"name": "a", "dependsOn": ["p", "q"], "join": join, **more})
+
+
+def chosen(case: str) -> Definition:
+    """A switch ``p`` that chooses ``a`` if the case holds, beside the task ``z``."""
+    switch = [{"when": case, "next": ["a"]}, {"next": []}]
+    return definition({"name": "p", "switch": switch}, {"name": "a"}, {"name": "z"})
+
+
+GIVEN: dict[str, Definition] = {
+    "task": one(),
+    "switch": one(switch=[{"next": ["z"]}]),
+    "no case": one(switch=[{"when": "${false}", "next": ["z"]}]),
+    "compute": one(compute=1),
+    "bad compute": one(compute="${input.none}"),
+    "wait": one(wait={"duration": "10s"}),
+    "past wait": one(wait={"until": "2020-01-01T00:00:00Z"}),
+    "event with timeout": event(timeout="1h"),
+    "event after p": definition(
+        {"name": "p"}, {"name": "a", "dependsOn": ["p"], "waitForEvent": {}}, {"name": "z", "dependsOn": ["a"]}
+    ),
+    "stepped over": one(when="${false}"),
+    "a after p": definition({"name": "p"}, {"name": "a", "dependsOn": ["p"]}),
+    "not chosen": chosen("${false}"),
+    "all of p and q": joined("all"),
+    "merge of p and q": definition(
+        {"name": "p"}, {"name": "q", "onError": [{"next": []}]}, {"name": "a", "dependsOn": ["p", "q"], "join": "merge"}
+    ),
+    "q caught by z": definition(
+        {"name": "p"},
+        {"name": "q", "onError": [{"next": ["z"]}]},
+        {"name": "a", "dependsOn": ["p", "q"]},
+        {"name": "z"},
+    ),
+    "retry": one(retry=[{"maxRetries": 1, "initialDelay": "10s"}]),
+    "retry at once": one(retry=[{"maxRetries": 1, "initialDelay": "0s"}]),
+    "caught": definition({"name": "a", "onError": [{"match": ["boom"], "next": ["z"]}]}, {"name": "z"}),
+    "continue": one(onFailure="continue"),
+    "schedule to start": one(scheduleToStart="1m"),
+    "race": definition(
+        {"name": "p"}, {"name": "a"}, {"name": "z", "dependsOn": ["p", "a"], "join": "any", "cancelRemaining": True}
+    ),
+    "timeout output": event(timeout="1h", onTimeout={"output": 1}),
+    "timeout route": event(timeout="1h", onTimeout={"next": ["z"]}),
+    "event": event(),
+    "event with schema": event(schema={"type": "string"}),
+    "event until two": event(until="${events.size() == 2}"),
+    "race with event": definition(
+        {"name": "p"},
+        {"name": "a", "waitForEvent": {"timeout": "1h"}},
+        {"name": "z", "dependsOn": ["p", "a"], "join": "any", "cancelRemaining": True},
+    ),
+    "event and deadline": definition({"name": "a", "waitForEvent": {}}, timeout="1h"),
+    "lone": definition({"name": "a"}),
+    "lone with timeout": definition({"name": "a"}, timeout="1h"),
+    "lone with output": definition({"name": "a"}, output={"v": "${nodes.a.output}"}),
+    "bad output": definition({"name": "a"}, output="${nodes.a.output.none}"),
+    "two, failFast false": definition({"name": "a"}, {"name": "z"}, fail_fast=False),
+}

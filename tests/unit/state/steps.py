@@ -1,0 +1,199 @@
+"""Things that happen to a run, as steps of the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from partita.domain.state.effects import Effects
+from partita.domain.state.events import CancelRequested, ControlsApplied, DeadlineReached, SuspendRequested
+from partita.domain.state.rows import FROZEN
+from tests.property.world import EPOCH, World
+
+
+def start(world: World) -> Any:
+    """Start the run."""
+    return world.start({"go": True})
+
+
+def start_later(world: World) -> Any:
+    """Start the run in an hour."""
+    return world.start(start_at=EPOCH + timedelta(hours=1))
+
+
+def start_suspended(world: World) -> Any:
+    """Start the run from an object that is suspended already."""
+    return world.start(controls=ControlsApplied(cr_generation=1, suspend=True))
+
+
+def start_cancelled(world: World) -> Any:
+    """Start the run from an object that is cancelled already."""
+    return world.start(controls=ControlsApplied(cr_generation=1, cancel=CancelRequested()))
+
+
+def claim(world: World) -> Any:
+    """A worker takes ``a``."""
+    return world.claim("a")
+
+
+def claim_p(world: World) -> Any:
+    """A worker takes ``p``."""
+    return world.claim("p")
+
+
+def complete(world: World) -> Any:
+    """``a`` completes."""
+    return world.complete("a", 1)
+
+
+def complete_p(world: World) -> Any:
+    """``p`` completes."""
+    return world.complete("p", 1)
+
+
+def complete_q(world: World) -> Any:
+    """``q`` completes."""
+    return world.complete("q", 1)
+
+
+def complete_too_large(world: World) -> Any:
+    """``a`` completes with more than is kept."""
+    return world.complete("a", "x" * world.limits.output_bytes)
+
+
+def late_report(world: World) -> Any:
+    """A report of an attempt that is not the current one."""
+    lease_kept = replace(world.peeked("a"), attempt=7)
+    return world.send(lease_kept)
+
+
+def again(world: World) -> Any:
+    """A report of an attempt that has ended."""
+    return world.send(world.peeked("a"))
+
+
+def fail(world: World) -> Any:
+    """``a`` fails."""
+    return world.fail("a")
+
+
+def fail_q(world: World) -> Any:
+    """``q`` fails."""
+    return world.fail("q")
+
+
+def fail_z(world: World) -> Any:
+    """``z`` fails."""
+    return world.fail("z")
+
+
+def fail_retryable(world: World) -> Any:
+    """``a`` fails and its worker asks for another try."""
+    return world.fail("a", retryable=True, retry_after_ms=5_000)
+
+
+def lose(world: World) -> Any:
+    """The worker of ``a`` vanishes."""
+    return world.lose("a")
+
+
+def hand_back(world: World) -> Any:
+    """The worker of ``a`` hands it back."""
+    return world.lose("a", handed_back=True)
+
+
+def time_out(world: World) -> Any:
+    """The attempt of ``a`` takes too long."""
+    return world.time_out("a")
+
+
+def never_taken(world: World) -> Any:
+    """Nobody takes ``a`` in time."""
+    return world.never_taken("a")
+
+
+def signal(world: World) -> Any:
+    """A signal named ``a``."""
+    return world.signal("a", {"ok": True})
+
+
+def signal_s1(world: World) -> Any:
+    """A signal with a fixed id."""
+    return world.signal("a", 1, id="s1")
+
+
+def suspend(world: World) -> Any:
+    """Suspend."""
+    return world.suspend()
+
+
+def resume(world: World) -> Any:
+    """Resume."""
+    return world.resume()
+
+
+def cancel(world: World) -> Any:
+    """Cancel."""
+    return world.cancel()
+
+
+def deadline(world: World) -> Any:
+    """The run's deadline passes."""
+    return world.send(DeadlineReached())
+
+
+def due(world: World) -> Any:
+    """The first timer falls due."""
+    world.pass_time(7_200)
+    return world.send(world.fire(world.due()[0]))
+
+
+def due_after_suspend(world: World) -> Any:
+    """A timer falls due in the transaction in which the run is suspended, after it."""
+    world.pass_time(7_200)
+    event = world.fire(world.due()[0])
+    world.store.apply(world.decide(SuspendRequested()))
+    return world.send(event)
+
+
+def control_suspend(world: World) -> Any:
+    """The object says suspend."""
+    return world.controls(2, suspend=True)
+
+
+def control_nothing(world: World) -> Any:
+    """The object says nothing."""
+    return world.controls(3)
+
+
+def control_again(world: World) -> Any:
+    """The object of a generation that was applied before says suspend."""
+    return world.controls(3, suspend=True)
+
+
+def effects_of(effects: Effects) -> set[str]:
+    """What effects write besides rows, in the words of the table."""
+    found = {f"history {line.event}" for line in effects.history}
+    found |= {
+        f"timer {timer.kind.value}{' frozen' if timer.fire_at == FROZEN else ''}" for timer in effects.timers.values()
+    }
+    flags = {
+        "ready row": effects.enqueue,
+        "ready rows withdrawn": effects.withdraw,
+        "work dropped": effects.drop_work,
+        "wait": effects.waits,
+        "waits dropped": effects.drop_waits,
+        "timers dropped": effects.drop_timers,
+        "cleared": effects.clear,
+        "output": effects.output is not None,
+    }
+    found |= {word for word, present in flags.items() if present}
+    for signal_ in effects.record_signals:
+        kept = "refused" if signal_.refused else "taken" if signal_.consumed_by else "buffered"
+        found.add(f"signal {kept}")
+    found |= {"signal refused" if taken.refused else "signal taken" for taken in effects.consumed}
+    reply = effects.reply
+    if reply.outcome != "applied":
+        found.add(f"reply {reply.outcome} {reply.reason}".strip())
+    return found
