@@ -43,7 +43,7 @@ async def enqueue(
     expires_at: Any = None,
 ) -> list[UUID]:
     """Ready tasks of new runs, enqueued this many seconds ago; returns their runs in order."""
-    runs = [uuid7() for _ in range(count)]
+    runs: list[UUID] = [uuid7() for _ in range(count)]
     await connection.execute(INSERT_READY, runs, lane, priority, queue, namespace, age, expires_at)
     await connection.execute(INSERT_RECORD, runs)
     return runs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partita.settings import DatabaseSettings, Settings
-from partita.store.embedded import Server
+from partita.store.embedded import Server, StopMode
 from tests.faults.conftest import StartWorker
 from tests.waiting import until
 from tests.worker.hosted import Host, hosted
@@ -25,7 +25,7 @@ RUNS = 10
 
 @pytest.mark.parametrize("mode", ["immediate", "fast"])
 async def test_everyone_reconnects_and_finishes(
-    restartable_server: Server, start_worker: StartWorker, tmp_path: Path, mode: str
+    restartable_server: Server, start_worker: StartWorker, tmp_path: Path, mode: StopMode
 ) -> None:
     url = restartable_server.url("partita")
     settings = Settings(database=DatabaseSettings(url=url))

@@ -18,7 +18,6 @@ from tests.waiting import until
 from tests.worker.hosted import Host, hosted
 
 HOLD = {"name": "held", "task": {"type": "hold"}, "input": {"folder": "${input.folder}"}}
-SPEC = {"output": {"pid": "${nodes.held.output}"}}
 
 
 async def begun(folder: Path, worker: WorkerProcess, attempt: int = 1) -> None:
@@ -32,7 +31,7 @@ async def begun(folder: Path, worker: WorkerProcess, attempt: int = 1) -> None:
 
 
 async def start_held(host: Host, folder: Path) -> UUID:
-    await host.deploy(HOLD, **SPEC)
+    await host.deploy(HOLD, output={"pid": "${nodes.held.output}"})
     return await host.start({"folder": str(folder)})
 
 

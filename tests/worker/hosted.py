@@ -63,7 +63,7 @@ class Host:
         assert row is not None
         return row
 
-    async def events(self, run_id: UUID, *kinds: str) -> list[tuple[str, str, int]]:
+    async def events(self, run_id: UUID, *kinds: str) -> list[tuple[str, str, int | None]]:
         """Event, node and attempt of these kinds of history, in order."""
         rows = await self.fetch(HISTORY, run_id)
         return [(row["event"], row["node"], row["attempt"]) for row in rows if row["event"] in kinds]

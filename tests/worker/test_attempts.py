@@ -121,10 +121,10 @@ async def test_a_thread_is_told_and_keeps_its_slot(attempt: Callable[..., Attemp
 
     stuck = attempt(slow, timeout_ms=20)
     assert error_type(await stuck.execute()) == "timeout"
-    assert stuck.thread_runs
+    assert stuck.thread_runs()
     release.set()
     await stuck.settled()
-    assert not stuck.thread_runs
+    assert not stuck.thread_runs()
     assert told.is_set()
 
 

@@ -67,7 +67,6 @@ class Attempt:
         """Whether the function's result is still awaited."""
         return self._runner is not None
 
-    @property
     def thread_runs(self) -> bool:
         """Whether the function is still running in a thread."""
         return self._thread is not None and not self._thread.done()
@@ -107,7 +106,7 @@ class Attempt:
 
     async def settled(self) -> None:
         """Wait until the function has really ended; only one in a thread may still be running."""
-        if self._thread is not None and self.thread_runs:
+        if self._thread is not None and self.thread_runs():
             await asyncio.wait({self._thread})
 
     async def _call(self, function: TaskFunction) -> Json:

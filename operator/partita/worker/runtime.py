@@ -192,7 +192,7 @@ class Worker:
     async def _finish(self, attempt: Attempt) -> Attempt | None:
         try:
             outcome = await attempt.execute()
-            offer = None if self.draining or attempt.thread_runs else self._offer
+            offer = None if self.draining or attempt.thread_runs() else self._offer
             following = await self._reporter.report(attempt.claimed, outcome, offer)
             return self._hold(following) if following is not None else None
         finally:
