@@ -38,9 +38,9 @@ def operator_settings(settings: Settings, namespace: str, **changes: Any) -> Set
     fields: dict[str, Any] = {
         "namespace": namespace,
         "watch_namespaces": (namespace,),
-        "lease_duration_ms": 3_000,
-        "lease_deadline_ms": 2_000,
-        "lease_renew_ms": 300,
+        "lease_duration_ms": 8_000,
+        "lease_deadline_ms": 6_000,
+        "lease_renew_ms": 1_500,
         "resync_interval_ms": 1_000,
     }
     return replace(settings, operator=OperatorSettings(**{**fields, **changes}))

@@ -7,6 +7,7 @@ whether its request may be sent twice. Trade-off: no typed models; objects are p
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,8 @@ from partita.domain.payload import Json
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+LARGE = 1024 * 1024
+"""Bytes above which a body is sent in pieces."""
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
@@ -145,9 +148,10 @@ class KubeClient:
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  # aiohttp's own limit, which also covers its pool
     ) -> tuple[int, dict[str, Any]]:
         session = self._open()
+        content = io.BytesIO(data) if data is not None and len(data) > LARGE else data
         try:
             async with session.request(
-                method, self._server + path, data=data, headers=headers, params=params, timeout=timeout
+                method, self._server + path, data=content, headers=headers, params=params, timeout=timeout
             ) as response:
                 text = await response.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:

@@ -10,7 +10,7 @@ import logging
 
 import kopf
 
-from partita.kube.storage import GenerationStorage, progress_storage
+from partita.kube.storage import GenerationStorage, retry_storage
 from partita.settings import Settings
 
 IDLE_SECONDS = 0.2
@@ -33,9 +33,9 @@ def kopf_settings(settings: Settings) -> kopf.OperatorSettings:
     made.posting.enabled = False
     made.posting.loggers = False
     made.posting.level = logging.WARNING
-    made.persistence.finalizer = "operator.partita.dev/unused"
+    made.persistence.finalizer = "kopf.partita.dev/unused"
     made.persistence.diffbase_storage = GenerationStorage()
-    made.persistence.progress_storage = progress_storage()
+    made.persistence.progress_storage = retry_storage()
     made.process.ultimate_exiting_timeout = None
     return made
 

@@ -15,7 +15,8 @@ from kopf._cogs.structs.bodies import Body, BodyEssence  # the types of an overr
 from kopf._cogs.structs.dicts import FieldSpec
 from kopf._cogs.structs.patches import Patch
 
-PROGRESS_PREFIX = "operator.partita.dev"
+PROGRESS_PREFIX = "kopf.partita.dev"
+"""With any other first label kopf would mark every object that it has seen, by a second PATCH, for ever."""
 
 
 class GenerationStorage(kopf.DiffBaseStorage):
@@ -34,8 +35,8 @@ class GenerationStorage(kopf.DiffBaseStorage):
         """Remember nothing: the handler's own status says it."""
 
 
-def progress_storage() -> kopf.ProgressStorage:
-    """Where kopf notes retries of a handler: annotations of our own, present only while one is being retried."""
+def retry_storage() -> kopf.ProgressStorage:
+    """Where kopf notes the retries of a handler: an annotation that is there only while one is being retried."""
     return kopf.AnnotationsProgressStorage(prefix=PROGRESS_PREFIX, v1=False)
 
 
