@@ -1,0 +1,123 @@
+"""Idle latency: how long a lone run of three steps takes, against bare SQL that writes the same rows.
+
+Lone runs of the engine and of bare SQL take turns, so that both meet the same disk. A run of the engine goes from
+``Engine.start`` to the moment the worker's last report was committed, as the process that waits for it sees it: through
+claim, worker and hand-off, with the worker in the same process and idle between the runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from bench import bare
+from bench.figures import Figure, emit, say
+from bench.load import working
+from bench.loop import run
+from bench.options import Options, parse
+from bench.postgres import measured
+from bench.workload import NAME, NAMESPACE, NODES
+from partita.engine.engine import Engine
+from partita.engine.requests import Offer, Report, ReportReply, StartRequest
+from partita.settings import Settings
+from partita.store.database import Dedicated
+from partita.store.sql import Sql
+
+GOAL = 2.5
+_PATIENCE = 30.0
+_WARM = 20
+_PERCENTILES = ((0.5, "p50", GOAL), (0.99, "p99", None))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure and print."""
+    options = parse(arguments, "latency", "Milliseconds of a lone run, and its ratio to bare SQL.", runs=200, repeats=5)
+    with measured() as settings:
+        emit(run(measure(settings, options)))
+
+
+async def measure(settings: Settings, options: Options) -> list[Figure]:
+    """Percentiles of some groups of lone runs."""
+    groups: list[tuple[list[float], list[float]]] = []
+    session = Dedicated(settings.database, "bench/bare", planner=True)
+    try:
+        async with working(settings, WatchedEngine) as engine:
+            pair = Pair(engine, session)
+            await pair.group(min(_WARM, options.runs))
+            for number in range(options.repeats):
+                groups.append(await pair.group(options.runs))
+                say(f"latency {number + 1}/{options.repeats}: {_shown(*groups[-1])}")
+    finally:
+        await session.close()
+    return _figures(groups, options.runs)
+
+
+class WatchedEngine(Engine):
+    """Tells when a worker's report of the last step has been answered, without asking the database."""
+
+    ended: asyncio.Event | None = None
+
+    async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
+        """Record the end of an attempt."""
+        reply = await super().report(report, offer)
+        if self.ended is not None and report.node == NODES[-1]:
+            self.ended.set()
+        return reply
+
+
+class Pair:
+    """The engine and bare SQL on one database."""
+
+    def __init__(self, engine: WatchedEngine, session: Dedicated) -> None:
+        self._engine = engine
+        self._session = session
+        self._sql = Sql(engine.settings.database.schema)
+
+    async def group(self, runs: int) -> tuple[list[float], list[float]]:
+        """Milliseconds of lone runs: of the engine, of bare SQL."""
+        parsed = bare.definition()
+        ours, theirs = [], []
+        for _ in range(runs):
+            ours.append(await self._lone())
+            transitions = bare.decided(1, parsed)
+            begun = time.perf_counter()
+            await bare.play(transitions, self._session, self._sql)
+            theirs.append((time.perf_counter() - begun) * 1e3)
+        return ours, theirs
+
+    async def _lone(self) -> float:
+        ended = self._engine.ended = asyncio.Event()
+        begun = time.perf_counter()
+        await self._engine.start(StartRequest(namespace=NAMESPACE, definition=NAME))
+        async with asyncio.timeout(_PATIENCE):
+            await ended.wait()
+        return (time.perf_counter() - begun) * 1e3
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """The smallest sample that at least this share of them does not exceed."""
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _figures(groups: list[tuple[list[float], list[float]]], runs: int) -> list[Figure]:
+    figures, setting = [], {"lone_runs": runs}
+    for share, name, goal in _PERCENTILES:
+        ours = [percentile(group[0], share) for group in groups]
+        theirs = [percentile(group[1], share) for group in groups]
+        ratios = [mine / bare_sql for mine, bare_sql in zip(ours, theirs, strict=True)]
+        figures += [
+            Figure.median(f"latency_{name}", ours, "ms", better="lower", setting=setting),
+            Figure.median(f"latency_{name}_bare_sql", theirs, "ms", better="lower", setting=setting),
+            Figure.median(f"latency_{name}_ratio", ratios, "ratio", goal=goal, better="lower", setting=setting),
+        ]
+    return figures
+
+
+def _shown(ours: list[float], theirs: list[float]) -> str:
+    words = [
+        f"{name} {percentile(ours, share):.1f} ms, bare SQL {percentile(theirs, share):.1f} ms"
+        for share, name, _ in _PERCENTILES
+    ]
+    return "; ".join(words)
