@@ -1,7 +1,7 @@
 """Reading a tree of dataclasses from environment variables.
 
 Purpose: the mechanics behind ``settings``: names, parsing, bounds, spelling. Invariant: every bad variable is reported,
-not only the first, and a misspelt one is never ignored. Trade-off: types are limited to the five that settings need.
+not only the first, and a misspelt one is never ignored. Trade-off: types are limited to the four that settings need.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def _parse(text: str, kind: object, bounds: Mapping[str, Any]) -> object:
     """Value of a variable; a ValueError's text says what was expected."""
     if kind is bool:
         return _boolean(text)
-    if kind is int or kind is float:
-        return _number(text, int if kind is int else float, bounds)
+    if kind is int:
+        return _number(text, bounds)
     if kind is str:
         if "pattern" in bounds and not re.fullmatch(bounds["pattern"], text):
             raise ValueError(bounds["expected"])
@@ -82,10 +82,10 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
-def _number(text: str, kind: type[int | float], bounds: Mapping[str, Any]) -> int | float:
-    expected = f"a {'whole ' if kind is int else ''}number from {bounds['low']} to {bounds['high']}"
+def _number(text: str, bounds: Mapping[str, Any]) -> int:
+    expected = f"a whole number from {bounds['low']} to {bounds['high']}"
     try:
-        value = kind(text)
+        value = int(text)
     except ValueError:
         raise ValueError(expected) from None
     if not bounds["low"] <= value <= bounds["high"]:

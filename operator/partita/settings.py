@@ -19,7 +19,7 @@ from typing import Final
 from partita.domain.errors import InvalidError, Problem
 from partita.environment import read, variable
 
-_FIXED: Final = {"PARTITA_MIGRATIONS_URL": ("database", "migrations_url")}
+FIXED: Final = {"PARTITA_MIGRATIONS_URL": ("database", "migrations_url")}
 _IDENTIFIER: Final = r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,47}"
 
 
@@ -38,9 +38,9 @@ class DatabaseSettings:
     """Where PostgreSQL is and how it is reached."""
 
     url: str = ""
-    """Connection URL of the engine, from ``PARTITA_DATABASE_URL``; empty where none is needed."""
+    """Connection URL of the engine; empty where none is needed."""
     migrations_url: str = ""
-    """Direct connection URL for migrations and partition changes, from ``PARTITA_MIGRATIONS_URL``; empty takes ``url``.
+    """Direct connection URL for migrations and partition changes; empty takes ``url``.
     Needed where ``url`` leads through a transaction-pooling proxy."""
     read_url: str = ""
     """Connection URL for reads, such as that of the reader role or of a standby; empty takes ``url``."""
@@ -81,8 +81,6 @@ class EngineSettings:
     """How long a run that is locked alone is waited for."""
     decide_rounds: int = _int(3, 1, 10)
     """How often a decision may ask for more rows before its whole run is loaded."""
-    fan_out_chunk: int = _int(500, 1, 10_000)
-    """Rows that one transaction writes for an event that touches many (a cancel, a fan-out)."""
     timer_tick_ms: int = _int(200, 10, 60_000)
     """Longest pause between looks for due timers."""
     sweep_interval_ms: int = _int(10_000, 100, 600_000)
@@ -156,9 +154,7 @@ class LimitSettings:
     input_bytes: int = _int(1_048_576, 1_024, 64 * 1_048_576)
     """Largest input of a run."""
     output_bytes: int = _int(1_048_576, 1_024, 64 * 1_048_576)
-    """Largest output of a node or a run."""
-    signal_bytes: int = _int(1_048_576, 1_024, 64 * 1_048_576)
-    """Largest payload of a signal."""
+    """Largest output of a node or a run, and largest payload of a signal."""
     signals_buffered: int = _int(10_000, 1, 1_000_000)
     """Signals of one run that may wait to be taken."""
     status_bytes: int = _int(16_384, 4_096, 65_536)
@@ -167,24 +163,6 @@ class LimitSettings:
     """Largest output that is shown in a status."""
     attempt_timeout_ms: int = _int(300_000, 100, 365 * 86_400_000)
     """Time limit of an attempt when neither node nor definition sets one."""
-    retry_initial_delay_ms: int = _int(1_000, 0, 86_400_000)
-    """First delay of a retry tier that does not say so itself."""
-    retry_multiplier: float = field(default=2.0, metadata={"low": 1.0, "high": 100.0})
-    """Growth of the delay of a retry tier that does not say so itself."""
-    retry_max_delay_ms: int = _int(300_000, 0, 365 * 86_400_000)
-    """Longest delay of a retry tier that does not say so itself."""
-    retry_jitter: float = field(default=0.2, metadata={"low": 0.0, "high": 1.0})
-    """Share of the delay that varies in a retry tier that does not say so itself."""
-    repeat_iterations: int = _int(1_000, 1, 1_000_000)
-    """Iterations of a repeat that does not set ``maxIterations``."""
-    for_each_parallel: int = _int(100, 1, 10_000)
-    """Items of a forEach that run at the same time when it does not set ``maxParallel``."""
-    for_each_items: int = _int(10_000, 1, 1_000_000)
-    """Most items of a forEach."""
-    child_depth: int = _int(50, 1, 1_000)
-    """How deep runs may start runs."""
-    page_size: int = _int(1_000, 1, 10_000)
-    """Most entries of one page of a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +178,6 @@ class RetentionSettings:
     than the installation by more are refused as Expired."""
     accept_ahead_ms: int = _int(86_400_000, 0, 31 * 86_400_000)
     """How far ahead of the database's clock a run id may lie."""
-    compact_runs: int = _int(1_000, 0, 1_000_000)
-    """Most unfinished runs for whose sake an old month is compacted instead of kept."""
     lock_timeout_ms: int = _int(200, 10, 60_000)
     """How long a change of partitions waits for a lock before it tries again."""
 
@@ -223,7 +199,7 @@ class Settings:
 
         Raises InvalidError that lists every variable which is unknown, unreadable or out of bounds.
         """
-        found, problems = read(environ, cls, fixed=_FIXED)
+        found, problems = read(environ, cls, fixed=FIXED)
         settings = cls(**found)
         problems = problems or _relations(settings)
         if problems:

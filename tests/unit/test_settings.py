@@ -30,13 +30,12 @@ def test_every_kind_of_value_is_read() -> None:
             "PARTITA_MIGRATIONS_URL": "postgresql://direct",
             "PARTITA_DATABASE_POOLED": "true",
             "PARTITA_ENGINE_BATCH_SIZE": "7",
-            "PARTITA_LIMITS_RETRY_JITTER": "0.5",
             "PARTITA_WORKER_QUEUES": "gpu, default,",
         }
     )
     assert (loaded.database.url, loaded.database.migrations_url) == ("postgresql://db", "postgresql://direct")
     assert loaded.database.pooled
-    assert (loaded.engine.batch_size, loaded.limits.retry_jitter) == (7, 0.5)
+    assert loaded.engine.batch_size == 7
     assert loaded.worker.queues == ("gpu", "default")
 
 
@@ -45,8 +44,7 @@ def test_every_kind_of_value_is_read() -> None:
     [
         ("PARTITA_ENGINE_BATCH_SIZE", "many", "expected a whole number from 1 to"),
         ("PARTITA_ENGINE_BATCH_SIZE", "0", "expected a whole number from 1 to"),
-        ("PARTITA_LIMITS_RETRY_JITTER", "1.1", "expected a number from 0.0 to 1.0"),
-        ("PARTITA_LIMITS_RETRY_JITTER", "nan", "expected a number"),
+        ("PARTITA_ENGINE_BATCH_SIZE", "7.5", "expected a whole number from 1 to"),
         ("PARTITA_DATABASE_POOLED", "maybe", "expected true or false"),
         ("PARTITA_DATABASE_PLANNER", "both", "expected auto or role"),
         ("PARTITA_WORKER_HEARTBEAT_MS", "20000", "expected less than half of lease_ms"),
