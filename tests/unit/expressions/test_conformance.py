@@ -1,13 +1,14 @@
 """The evaluator agrees with an independent implementation of CEL.
 
 Random expressions over a fixed document are evaluated by both; both give the same value of the same type, or both fail.
-Left out is what the language defines otherwise: sizes of non-ASCII text, the order of maps, has() on null.
+Left out is what the language defines otherwise (sizes of non-ASCII text, the order of maps, has() on null) and what the
+other one gets wrong (it negates booleans and adds the keys of a map to a list).
 """
 
 from __future__ import annotations
 
 import cel
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxError
@@ -21,10 +22,10 @@ SCOPE: dict[str, Json] = {
     "nodes": {"x": {"output": {"y": 1, "z": [{"q": 2}]}, "error": None}},
 }  # fmt: skip
 
-names = st.sampled_from(["i", "j", "f", "s", "t", "n", "l", "w", "m", "a", "b", "c", "y", "z", "output", "error"])
+names = st.sampled_from(["i", "j", "f", "s", "t", "n", "l", "w", "m", "a", "b", "c", "y", "z", "q"])
 paths = st.builds(
     lambda root, fields: ".".join([root, *fields]),
-    st.sampled_from(["input", "nodes.x"]),
+    st.sampled_from(["input", "nodes.x.output"]),
     st.lists(names, max_size=4),
 )
 literals = st.one_of(
@@ -42,7 +43,8 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds(lambda a, op, b: f"({a}) {op} ({b})", inner, binary, inner),
         st.builds(lambda a, op, b: f"{a} {op} {b}", inner, binary, inner),
         st.builds(lambda a, b, c: f"({a}) ? ({b}) : ({c})", inner, inner, inner),
-        st.builds(lambda sign, a: f"{sign}({a})", st.sampled_from(["!", "-"]), inner),
+        st.builds(lambda a: f"!({a})", inner),
+        st.builds(lambda a: f"-({a})", st.sampled_from(["input.i", "input.f", "input.s", "3", "input.l", "input.n"])),
         st.builds(lambda a, b: f"[{a}, {b}]", inner, inner),
         st.builds(lambda a, b: f"{{'k': {a}, 'l': {b}}}", inner, inner),
         st.builds(lambda a, b: f"({a})[{b}]", inner, inner),
@@ -80,10 +82,11 @@ def _same(left: Json, right: Json) -> bool:
     return bool(left == right) or (left != left and right != right)  # noqa: PLR0124  # NaN
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(expressions)
 def test_expressions_mean_what_cel_says(source: str) -> None:
     ours, theirs = _ours(source), _theirs(source)
+    assume("list + map" not in str(ours[1]))
     assert ours[0] == theirs[0], (source, ours, theirs)
     if ours[0] == "value":
         assert _same(ours[1], theirs[1]), (source, ours, theirs)

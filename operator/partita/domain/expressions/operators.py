@@ -119,7 +119,7 @@ def contained(frame: Frame, left: Value, right: Value) -> bool:
     if type(right) is list:
         frame.spend(len(right))
         return any(equal(frame, left, item) for item in right)
-    if type(right) is dict:
+    if type(right) is dict and type(left) in (str, int, bool):
         return type(left) is str and left in right
     raise ExpressionError(f"{kind(left)} in {kind(right)} is not defined; expected a list or a map on the right")
 

@@ -37,7 +37,7 @@ def plain_scalar(text: str) -> Json:
     integer = _INTEGER.match(digits)
     if integer is not None and text[0] != ".":
         return _integer(integer[1], integer[2], digits)
-    if _FLOAT.match(digits):
+    if _FLOAT.match(digits) and math.isfinite(float(digits)):
         return json_number(float(digits))
     return text
 
