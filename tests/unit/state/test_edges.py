@@ -79,7 +79,7 @@ def test_everything_skipped_is_a_success_with_null_outputs() -> None:
     ],
 )
 def test_joins(join: dict[str, Any], outcomes: str, state: str) -> None:
-    caught = {"onError": [{"next": []}]}
+    caught: dict[str, Any] = {"onError": [{"next": []}]}
     world = started(
         {"name": "p", **caught}, {"name": "q", **caught}, {"name": "j", "dependsOn": ["p", "q"], **join}, {"name": "z"}
     )

@@ -151,11 +151,8 @@ def _start_wait(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
 def _wait_end(draft: Draft, plan: NodePlan) -> datetime:
     spec = plan.node.wait
     assert spec is not None  # noqa: S101  # exactly the field of its kind is set
-    try:
-        if spec.duration is not None:
-            return draft.now + timedelta(milliseconds=_millis(draft, plan, spec.duration))
-    except OverflowError as error:
-        raise ExpressionError("wait.duration: ends after the year 9999") from error
+    if spec.duration is not None:
+        return draft.now + timedelta(milliseconds=_millis(draft, plan, spec.duration))
     assert spec.until is not None  # noqa: S101  # exactly one of the two is set
     return _as_time(spec.until.render(scope_of(draft, plan, spec.until.refs)))
 
