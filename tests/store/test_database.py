@@ -11,9 +11,10 @@ import pytest
 
 from partita.domain.errors import UnavailableError
 from partita.settings import DatabaseSettings, Settings
-from partita.store.database import PLANNER, Connection, Database, Dedicated
+from partita.store.database import PLANNER, Backoff, Connection, Database, Dedicated
 from partita.store.embedded import Server, StopMode
 from partita.store.errors import DATABASE_ERRORS, Verdict, is_disconnect, verdict
+from tests.postgres import Cluster
 from tests.waiting import until
 
 
@@ -187,6 +188,28 @@ async def test_a_migration_under_a_live_connection_costs_one_retry(database: Dat
     async with dedicated.transaction() as connection:
         assert await connection.fetch("SELECT * FROM changing") == []
     await dedicated.close()
+
+
+async def test_an_unknown_database_is_said_at_once_unless_waiting_is_asked_for(
+    postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[int] = []
+
+    async def pause(_: Backoff) -> bool:
+        pauses.append(1)
+        return False
+
+    monkeypatch.setattr(Backoff, "pause", pause)
+    async with await Database.open(DatabaseSettings(url=postgres_cluster.url("no_such_one"))) as database:
+        dedicated = database.dedicated("test")
+        with pytest.raises(UnavailableError, match="no_such_one"):
+            await database.clock()
+        with pytest.raises(UnavailableError, match="no_such_one"):
+            await dedicated.connection()
+        assert pauses == []
+        with pytest.raises(UnavailableError, match="no_such_one"):
+            await dedicated.connection(patience_ms=1)
+        assert pauses == [1]
 
 
 async def test_a_url_that_means_nothing_is_refused() -> None:

@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 import asyncpg
 
 from partita.settings import DatabaseSettings
-from partita.store.errors import DATABASE_ERRORS, is_disconnect, translate
+from partita.store.errors import DATABASE_ERRORS, is_disconnect, is_refused_login, translate
 from partita.store.sql import Sql
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -116,7 +116,8 @@ class Database:
             try:
                 return await self._once(work, snapshot)
             except DATABASE_ERRORS as error:
-                if self._closed or not is_disconnect(error) or not await backoff.pause():
+                lost = is_disconnect(error) and not is_refused_login(error)
+                if self._closed or not lost or not await backoff.pause():
                     raise translate(error) from error
 
     async def _once(self, work: Callable[[Connection], Awaitable[T]], snapshot: bool) -> T:
@@ -154,7 +155,8 @@ class Dedicated:
     async def connection(self, patience_ms: int | None = None) -> Connection:
         """The live connection, made anew if need be. Behind a proxy it may be used inside ``transaction`` only.
 
-        ``patience_ms``: how long to try (None takes the setting); afterwards raises UnavailableError.
+        ``patience_ms``: how long to try; afterwards raises UnavailableError. None takes the setting, and does not wait
+        for a role or a database that the server does not know.
         """
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
@@ -163,7 +165,8 @@ class Dedicated:
             try:
                 self._connection = await self._connect()
             except DATABASE_ERRORS as error:
-                if not is_disconnect(error) or not await backoff.pause():
+                hopeless = not is_disconnect(error) or (patience_ms is None and is_refused_login(error))
+                if hopeless or not await backoff.pause():
                     raise translate(error) from error
             else:
                 self.connects += 1

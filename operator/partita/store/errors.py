@@ -98,6 +98,11 @@ def is_disconnect(error: BaseException) -> bool:
     return isinstance(error, _CONNECTION) and not isinstance(error, asyncpg.DataError)
 
 
+def is_refused_login(error: BaseException) -> bool:
+    """Whether the server is there and does not know the role or the database: waiting rarely helps."""
+    return sqlstate(error)[:2] in {"28", "3D"}
+
+
 def translate(error: BaseException) -> PartitaError:
     """The error for people of an exception of asyncpg or the socket; ours are returned as they are."""
     if isinstance(error, PartitaError):
