@@ -55,11 +55,16 @@ def _inputs_by_kubectl(api: Api, documents: Iterable[str]) -> list[Any]:
 
 
 def _objects(answer: str) -> Iterator[Any]:
-    decoder, at = json.JSONDecoder(), 0
+    decoder, at = json.JSONDecoder(parse_int=_number), 0
     while at < len(answer.rstrip()):
         value, at = decoder.raw_decode(answer, at)
         yield from value["items"] if value["kind"] == "List" else [value]
         at += len(answer[at:]) - len(answer[at:].lstrip())
+
+
+def _number(text: str) -> int | float:
+    """An integer of 64 bits, else a double: kubectl writes doubles without decimals where it can."""
+    return int(text) if -(2**63) <= int(text) < 2**63 else float(text)
 
 
 def _typed(value: Any) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from decimal import Decimal
 from typing import Final
 
 from partita.domain.payload import Json
@@ -33,7 +34,7 @@ def plain_scalar(text: str) -> Json:
         return _WORDS[text]
     if text[0] not in "0123456789+-.":
         return text
-    digits = text.replace("_", "")
+    digits = text if text[0] == "." else text.replace("_", "")
     integer = _INTEGER.match(digits)
     if integer is not None and text[0] != ".":
         return _integer(integer[1], integer[2], digits)
@@ -60,7 +61,7 @@ def _integer(sign: str, digits: str, whole: str) -> Json:
 def json_number(value: float) -> Json:
     """A float as JSON carries it: without decimals it is an integer."""
     if math.isfinite(value) and value.is_integer() and -_INT64 <= value < _INT64:
-        return int(value)
+        return int(Decimal(repr(value)))  # the shortest digits that mean this double, as they are written to JSON
     return value
 
 
