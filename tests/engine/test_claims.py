@@ -84,15 +84,15 @@ async def test_a_task_past_its_schedule_to_start_is_left_to_the_sweeper(harness:
 
 
 async def test_nothing_is_handed_out_while_paused(harness: Harness, connection: Any) -> None:
-    claimer = harness.claimer()
+    claimer = harness.claimer(trail_ms=0)
     assert await claimer.claim(5) == []
-    (run,) = await enqueue(connection, age=10)
+    (run,) = await enqueue(connection)
     await connection.execute("UPDATE partita.engine_state SET paused = true")
     for _ in range(5):
-        harness.clock.now += 0.2
+        harness.clock.now += 0.1
         assert await claimer.claim(5) == []
     await connection.execute("UPDATE partita.engine_state SET paused = false")
-    harness.clock.now += 20
+    harness.clock.now += 0.1  # too early for a look back: the positions have to have stood still
     assert [task.run_id for task in await claimer.claim(5)] == [run]
 
 

@@ -220,7 +220,8 @@ async def test_a_lease_the_worker_does_not_know_is_handed_back(settings: Setting
 async def test_an_idle_worker_of_another_process_is_woken(settings: Settings) -> None:
     gate = Gate()
     gate.open.set()
-    async with hosted(settings) as sender, hosted(settings, gate.app, poll_max_ms=60_000) as host:
+    silent: dict[str, Any] = {"heartbeat_ms": 600_000, "lease_ms": 3_600_000, "poll_max_ms": 60_000}
+    async with hosted(settings) as sender, hosted(settings, gate.app, **silent) as host:
         await sender.deploy(ONE_WAIT)
         worker = host.worker
         assert worker is not None
