@@ -82,7 +82,7 @@ async def test_a_run_is_read_with_all_that_belongs_to_it(database: Database, now
     assert [(wait.node, wait.name) for wait in detail.waits] == [("ask", "approval")]
     assert [(timer.kind, timer.fire_at) for timer in detail.timers] == [("eventTimeout", now)]
     assert [(signal.id, signal.payload.value) for signal in detail.signals] == [("s1", [2])]
-    assert await reads.waiting(database, [run_id]) == {run_id: WaitingView("event", "approval", None)}
+    assert await reads.waiting(database, [run_id]) == {run_id: (WaitingView("signal", "approval", "ask", None),)}
 
 
 async def test_an_unknown_run_is_not_found(database: Database, now: datetime) -> None:

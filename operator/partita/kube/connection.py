@@ -33,13 +33,26 @@ def load_connection(kubeconfig: Path | None = None, context: str | None = None) 
             loaders.load_incluster_config(client_configuration=config)
         else:
             file = str(kubeconfig) if kubeconfig else None
-            loaders.load_kube_config(config_file=file, client_configuration=config)
+            loaders.load_kube_config(config_file=file, context=context, client_configuration=config)
     except (kubernetes.config.ConfigException, OSError) as error:
         raise UnavailableError(
             f"kubernetes: credentials: {error}; expected a pod's service account or a kubeconfig",
             hint="--kubeconfig PATH",
         ) from error
     return _connection(config)
+
+
+def current_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """The namespace that kubectl would take: the context's, or the pod's; empty where neither names one."""
+    if kubeconfig is None and context is None and (IN_CLUSTER / "token").exists():
+        return own_namespace()
+    loaders: Any = kubernetes.config  # the client has types for some functions only
+    try:
+        contexts, active = loaders.list_kube_config_contexts(str(kubeconfig) if kubeconfig else None)
+    except (kubernetes.config.ConfigException, OSError):
+        return ""
+    chosen = next((each for each in contexts if each["name"] == context), active) if context else active
+    return str(chosen["context"].get("namespace") or "")
 
 
 def own_namespace() -> str:

@@ -8,7 +8,7 @@ since a signal may be removed from the spec only while the status lists it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -68,8 +68,8 @@ def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
         "runId": str(run.run_id),
         "version": run.version,
         "progress": f"{run.done}/{run.total}",
-        "waitingFor": waiting_for(run) or None,
-        "message": clip(_message(run), 4096) or None,
+        "waitingFor": waiting_for(run.status, run.waits) or None,
+        "message": clip(message_of(run.status, run.error, run.reason, run.nodes), 4096) or None,
         "startedAt": milliseconds(run.started_at) if run.started_at else None,
         "finishedAt": milliseconds(run.finished_at) if run.finished_at else None,
         "lastSyncTime": milliseconds(run.now),
@@ -80,15 +80,15 @@ def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
     }
 
 
-def waiting_for(run: RunSummary) -> str:
+def waiting_for(status: RunStatus, waits: Iterable[WaitSummary]) -> str:
     """What an unfinished run waits for, in words: the first two things and how many more."""
-    if run.status in TERMINAL:
+    if status in TERMINAL:
         return ""
-    if run.status is RunStatus.SUSPENDED:
+    if status is RunStatus.SUSPENDED:
         return "resume"
-    waits = [text for wait in sorted(run.waits, key=_order) if (text := _wait(wait))]
-    more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
-    return clip(", ".join(waits[:2]) + more, _WAITING_LIMIT)
+    words = [text for wait in sorted(waits, key=_order) if (text := _wait(wait))]
+    more = f" and {len(words) - 2} more" if len(words) > 2 else ""
+    return clip(", ".join(words[:2]) + more, _WAITING_LIMIT)
 
 
 def _order(wait: WaitSummary) -> tuple[bool, bool, str, str]:
@@ -112,11 +112,11 @@ def _wait(wait: WaitSummary) -> str:
             return ""
 
 
-def _message(run: RunSummary) -> str:
+def message_of(status: RunStatus, error: str, reason: str, nodes: Iterable[NodeSummary]) -> str:
     """The latest that people should know: why it ended badly, or which nodes have failed so far."""
-    if run.status in TERMINAL:
-        return run.error or ("" if run.status is RunStatus.SUCCEEDED else run.reason)
-    failed = [f"{node.name}: {node.message}" for node in run.nodes if node.state == "Failed"]
+    if status in TERMINAL:
+        return error or ("" if status is RunStatus.SUCCEEDED else reason)
+    failed = [f"{node.name}: {node.message}" for node in nodes if node.state == "Failed"]
     return "; ".join(failed[:3])
 
 
@@ -125,11 +125,16 @@ def _signal(signal: SignalSummary) -> Status:
     return {"id": signal.id, "state": signal.state, **message}
 
 
-def _node(node: NodeSummary, waits: tuple[WaitSummary, ...]) -> Status:
+def node_message(node: NodeSummary, waits: Iterable[WaitSummary]) -> str:
+    """What people should know of a node: its last error unless it completed, and what it waits for."""
     words = [node.message] if node.message and node.state != "Completed" else []
     if node.state == "Waiting":
         words += [_wait(wait) for wait in waits if wait.node == node.name]
-    message = clip("; ".join(word for word in words if word), _MESSAGE_LIMIT)
+    return clip("; ".join(word for word in words if word), _MESSAGE_LIMIT)
+
+
+def _node(node: NodeSummary, waits: tuple[WaitSummary, ...]) -> Status:
+    message = node_message(node, waits)
     return {
         "name": node.name,
         "state": node.state,
@@ -148,7 +153,7 @@ def _run_conditions(run: RunSummary, unsupported: tuple[str, ...]) -> list[Condi
     return [
         _accepted(run, unsupported),
         Condition("Completed", ended, reason if ended else run.status.value, _ending(run), since),
-        Condition("Succeeded", outcome, reason, _message(run) if ended else "the run has not ended", since),
+        Condition("Succeeded", outcome, reason, _outcome(run) if ended else "the run has not ended", since),
         Condition(
             "Suspended",
             suspended,
@@ -172,6 +177,10 @@ def _accepted(run: RunSummary, unsupported: tuple[str, ...]) -> Condition:
     names = ", ".join(f"spec.{name}" for name in unsupported)
     words = f"run {run.run_id}; {names}: not supported by this version, has no effect"
     return Condition("Accepted", True, "ControlNotSupported", words, run.created_at)
+
+
+def _outcome(run: RunSummary) -> str:
+    return message_of(run.status, run.error, run.reason, run.nodes)
 
 
 def _ending(run: RunSummary) -> str:

@@ -128,10 +128,13 @@ async def _matching(database: Database, query: RunFilter, ids: list[UUID]) -> li
     return [_run(row) for row in rows]
 
 
-async def waiting(database: Database, run_ids: Iterable[UUID]) -> Mapping[UUID, WaitingView]:
-    """What each of these runs waits for, where it does."""
-    rows = await database.fetch("waits_of_runs", list(run_ids))
-    return {row["id"]: WaitingView(row["kind"], row["name"], row["until"]) for row in rows}
+async def waiting(database: Database, run_ids: Iterable[UUID]) -> Mapping[UUID, tuple[WaitingView, ...]]:
+    """What each of these runs waits for, where it does: at most 50 signals and 50 timers each."""
+    found: dict[UUID, tuple[WaitingView, ...]] = {}
+    for row in await database.fetch("waits_of_runs", list(run_ids)):
+        wait = WaitingView(row["kind"], row["name"], row["node"], row["until"])
+        found[row["id"]] = (*found.get(row["id"], ()), wait)
+    return found
 
 
 async def history(database: Database, run_id: UUID, *, after: int = 0, limit: int = 1_000) -> tuple[HistoryView, ...]:

@@ -140,12 +140,13 @@ class HistoryView:
 
 @dataclass(frozen=True, slots=True)
 class WaitingView:
-    """What a run of a list waits for."""
+    """Something that a run of a list waits for."""
 
     kind: str
-    """``event``, or the kind of a timer."""
+    """``signal``, or the kind of a timer."""
     name: str
-    """The event's name, or the timer's node."""
+    """The signal's name; empty for timers."""
+    node: str
     until: datetime | None
 
 

@@ -81,17 +81,16 @@ ORDER BY id DESC
 
 -- name: waits_of_runs
 -- hot: queue
--- What runs wait for: one signal or timer each, the signal first.
-SELECT wanted.id, wait.kind, wait.name, wait.until
+-- What runs wait for: signals, and timers that hold them up; at most 50 of each a run.
+SELECT wanted.id, wait.kind, wait.name, wait.node, wait.until
 FROM unnest($1::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
-    (SELECT 1 AS rank, 'event' AS kind, name, NULL::timestamptz AS until
-     FROM :"schema".waits WHERE run_id = wanted.id ORDER BY kind, name, seq LIMIT 1)
+    (SELECT 'signal' AS kind, name, node, NULL::timestamptz AS until
+     FROM :"schema".waits WHERE run_id = wanted.id ORDER BY name, seq LIMIT 50)
     UNION ALL
-    (SELECT 2, kind, node, nullif(fire_at, 'infinity')
+    (SELECT kind, '', node, nullif(fire_at, 'infinity')
      FROM (SELECT * FROM :"schema".timers WHERE run_id = wanted.id OFFSET 0) AS timer
-     WHERE kind IN ('wait', 'backoff', 'start') ORDER BY fire_at LIMIT 1)
-    ORDER BY rank LIMIT 1
+     WHERE kind IN ('wait', 'backoff', 'start') ORDER BY fire_at LIMIT 50)
 ) AS wait
 
 -- name: newest_run_named
