@@ -11,7 +11,8 @@ import pytest
 
 from partita.domain.errors import UnavailableError
 from partita.settings import DatabaseSettings, Settings
-from partita.store.database import PLANNER, Backoff, Connection, Database, Dedicated
+from partita.store.backoff import Backoff
+from partita.store.database import PLANNER, Connection, Database, Dedicated
 from partita.store.embedded import Server, StopMode
 from partita.store.errors import DATABASE_ERRORS, Verdict, is_disconnect, verdict
 from tests.postgres import Cluster

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from partita.domain.errors import NotFoundError
-from partita.store import embedded
+from partita.store import programs
 from partita.store.embedded import DEFAULT_VERSION, Server, shared
 from tests import postgres
 
@@ -98,9 +98,9 @@ async def _answer(url: str) -> int:
 
 
 def test_programs_in_a_closed_place_are_copied(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() == 0 and embedded._packaged(server.version):
-        monkeypatch.setattr(embedded, "_reachable", lambda _: False)
-        folder = embedded.binaries(server.version)
+    if os.geteuid() == 0 and programs._packaged(server.version):
+        monkeypatch.setattr(programs, "_reachable", lambda _: False)
+        folder = programs.binaries(server.version)
         assert folder.is_relative_to("/var/lib/partita")
         server.start()
         assert server.pid is not None

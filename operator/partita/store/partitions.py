@@ -18,7 +18,8 @@ from partita.domain.errors import UnavailableError
 from partita.domain.ids import Month, month_range
 from partita.settings import Settings
 from partita.store.advisory import advisory_key
-from partita.store.database import Backoff, Connection, Database, Dedicated
+from partita.store.backoff import Backoff
+from partita.store.database import Connection, Database, Dedicated
 from partita.store.errors import SchemaMissingError, boundary, sqlstate
 from partita.store.migrations import direct
 from partita.store.sql import Sql
