@@ -11,7 +11,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from partita.engine import Engine
+from partita.engine import Engine, StartRequest
 from partita.settings import Settings
 from tests.engine import support
 from tests.engine.proxy import Loss, Proxy, proxy_to
@@ -55,7 +55,7 @@ async def test_a_report_is_applied_once_and_its_worker_gets_the_next_task(
 async def test_a_start_is_applied_once(behind: Engine, proxy: Proxy, other: Connection, loss: Loss) -> None:
     await behind.deploy(support.NAMESPACE, "order", support.CHAIN)
     proxy.loss = loss
-    reply = await behind.start(support.StartRequest(namespace=support.NAMESPACE, definition="order"))
+    reply = await behind.start(StartRequest(namespace=support.NAMESPACE, definition="order"))
     assert proxy.lost == 1
     assert reply.created
     assert await other.fetchval("SELECT count(*) FROM partita.workflow_runs") == 1

@@ -13,7 +13,7 @@ from partita.domain.errors import EngineError, InvalidError, NotFoundError, Over
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import Event
 from partita.domain.state.rows import TimerKind
-from partita.engine import Engine
+from partita.engine import Engine, StartRequest
 from partita.settings import Settings
 from tests.engine import support
 from tests.engine.support import claim, count, done, opened, start, start_many, status
@@ -80,7 +80,7 @@ async def test_a_timer_that_cannot_be_applied_is_postponed_and_at_last_given_up(
 
 
 async def test_an_event_for_a_run_that_does_not_exist_is_refused(engine: Engine) -> None:
-    run_id = support.StartRequest(namespace="x", definition="y").request_id
+    run_id = StartRequest(namespace="x", definition="y").request_id
     with pytest.raises(NotFoundError):
         await engine.apply(run_id, support.signal("s"))
     reply = await engine.coordinator.timer_due(run_id, TimerKey(TimerKind.WAIT, "pause", 0))

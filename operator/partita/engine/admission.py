@@ -65,8 +65,8 @@ def _held(start: Start, key: RunKey, holder: HeldKey) -> StartReply | PartitaErr
         if holder.input_hash != start.input_hash or other_cr:
             what = "another WorkflowRun" if other_cr else "a run with another input"
             return IdempotencyKeyInUseError(
-                f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to {what}, {holder.run_id}; expected a key of "
-                "its own",
+                f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to {what}, {holder.run_id}; expected a key "
+                "of its own",
                 hint=f"partita get {holder.run_id}",
             )
     if holder.status is None:

@@ -95,6 +95,6 @@ class Engine:
         """Start a run as part of the caller's own transaction; it begins after that transaction commits."""
         return await self._starts.start_in(connection, request)
 
-    async def deliver(self, row: Record) -> object:
+    async def deliver(self, row: Record) -> StartReply | Reply:
         """Apply a due row of ``run_inbox``; raises its error after having counted it on the row."""
         return await self._starts.deliver(row)

@@ -13,7 +13,7 @@ import orjson
 from partita.domain.errors import DefinitionNotFoundError, InvalidError, PartitaError, Problem, UnavailableError
 from partita.domain.manifest import prepare_input
 from partita.domain.payload import Json
-from partita.domain.state.events import Event, RunStarted, SignalReceived
+from partita.domain.state.events import Event, Reply, RunStarted, SignalReceived
 from partita.engine import relay
 from partita.engine.admission import run_keys
 from partita.engine.coordinator import Coordinator
@@ -93,7 +93,7 @@ class Starts:
         body = orjson.dumps(relay.signal_body(signal)).decode()
         await starts.insert_inbox(connection, self._sql, run_id, "signal", body)
 
-    async def deliver(self, row: Record) -> object:
+    async def deliver(self, row: Record) -> StartReply | Reply:
         """Apply a row of the inbox (id, run_id, kind, body); raises its error after having counted it on the row."""
         try:
             return await self._deliver(row["id"], row["run_id"], row["kind"], orjson.loads(row["body"]))
@@ -104,7 +104,7 @@ class Starts:
                 await failures.fail_inbox(connection, self._sql, row["id"], str(error))
             raise
 
-    async def _deliver(self, inbox_id: int, run_id: UUID, kind: str, body: Json) -> object:
+    async def _deliver(self, inbox_id: int, run_id: UUID, kind: str, body: Json) -> StartReply | Reply:
         if kind == "start":
             return await self.start(relay.start_request(body), inbox_id=inbox_id)
         return await self._coordinator.inbox_row(inbox_id, run_id, relay.signal_event(body))

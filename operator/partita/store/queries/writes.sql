@@ -144,7 +144,7 @@ SELECT * FROM unnest(
 -- hot: pruned
 -- Taken by a node, or refused by its wait (then without a time of consumption).
 UPDATE :"schema".workflow_events AS signal
-SET consumed_at = CASE WHEN taken.refused IS NULL THEN $5 END, consumed_by = taken.node, refused = taken.refused
+SET consumed_at = CASE WHEN taken.refused IS NULL THEN $5::timestamptz END, consumed_by = taken.node, refused = taken.refused
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS taken (run_id, id, node, refused)
 WHERE signal.run_id = taken.run_id AND signal.id = taken.id AND signal.run_id BETWEEN $6 AND $7;
 
