@@ -1,4 +1,4 @@
-"""Processor time of the benchmark's processes and of PostgreSQL, which says more than seconds on a busy machine.
+"""Processor time and memory of processes and of PostgreSQL, which say more than seconds on a busy machine.
 
 Invariant: times grow; a difference of two readings is what was used between them, children that have ended included.
 Trade-off: it is read from /proc, so that elsewhere, and for a server that is not on this machine, there is no figure.
@@ -32,6 +32,23 @@ class Cpu:
 def used(postmaster: int | None, workers: Iterable[int] = ()) -> Cpu:
     """Time of this process and the workers, and of the server with this process id."""
     return Cpu(time.process_time() + sum(map(_own, workers)), 0.0 if postmaster is None else _family(postmaster))
+
+
+def memory(pid: int) -> tuple[float, float]:
+    """MiB that a process holds, and held at most; zeros when it cannot be seen."""
+    try:
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0.0, 0.0
+    sizes = {
+        name: int(rest.split()[0]) / 1024 for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest
+    }
+    return sizes.get("VmRSS", 0.0), sizes.get("VmHWM", 0.0)
+
+
+def seconds(pid: int) -> float:
+    """Processor time and memory of one process."""
+    return _own(pid)
 
 
 def _own(pid: int) -> float:

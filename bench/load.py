@@ -8,10 +8,8 @@ more, this process only submits and the workers are processes of ``partita worke
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ from typing import Final, TypeVar
 
 import asyncpg
 
+from bench import processes
 from bench.cpu import Cpu, used
 from bench.noop import app
 from bench.options import Options
@@ -35,7 +34,6 @@ from partita.worker.runtime import Worker
 _PATIENCE: Final = 120.0
 """Seconds after which runs that do not end are a fault."""
 _POLL: Final = 0.01
-_ROOT: Final = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,39 +155,28 @@ async def loaded(settings: Settings, options: Options) -> AsyncIterator[Load]:
         stack.push_async_callback(observer.close)
         role = submitting(settings) if options.workers else working(settings, Engine)
         engine = await stack.enter_async_context(role)
-        workers = [await stack.enter_async_context(worker_process(settings)) for _ in range(options.workers)]
-        await _signed_on(observer, settings, max(1, options.workers))
-        load = Load(engine, observer, options.submitters, await _postmaster(observer), workers)
+        workers = [
+            await stack.enter_async_context(processes.partita(settings, *processes.worker(settings)))
+            for _ in range(options.workers)
+        ]
+        await _signed_on(observer, settings, max(1, options.workers), workers)
+        load = Load(engine, observer, options.submitters, await _postmaster(observer), [one.pid for one in workers])
         load.expected = await load.succeeded()
         yield load
-
-
-@asynccontextmanager
-async def worker_process(settings: Settings, target: str = "bench.noop:app") -> AsyncIterator[int]:
-    """A process of ``partita worker``; the answer is its id."""
-    command = (sys.executable, "-m", "partita.cli.main", "worker", target, "--slots", str(settings.worker.slots))
-    environment = {**os.environ, "PARTITA_DATABASE_URL": settings.database.url, "PARTITA_LOG_LEVEL": "WARNING"}
-    process = await asyncio.create_subprocess_exec(*command, cwd=_ROOT, env=environment)
-    try:
-        yield process.pid
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            await asyncio.wait_for(process.wait(), 15)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
 
 
 def _sql(settings: Settings, text: str) -> str:
     return substitute(text, {"schema": settings.database.schema})
 
 
-async def _signed_on(observer: asyncpg.Connection[asyncpg.Record], settings: Settings, count: int) -> None:
+async def _signed_on(
+    observer: asyncpg.Connection[asyncpg.Record], settings: Settings, count: int, workers: list[Process]
+) -> None:
+    """Wait until this many workers have signed on."""
     deadline = time.monotonic() + _PATIENCE
     question = _sql(settings, 'SELECT count(*) FROM :"schema".workers')
     while await observer.fetchval(question) < count:
+        processes.check(workers)
         if time.monotonic() > deadline:
             raise SystemExit(f"bench: no {count} workers after {_PATIENCE:.0f} s")
         await asyncio.sleep(_POLL)

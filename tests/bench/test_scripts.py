@@ -1,0 +1,104 @@
+"""Every script runs with tiny sizes and ends with its figures as JSON lines; what the times are is never asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.__main__ import SCRIPTS
+from partita.store.embedded import Server
+
+ROOT = Path(__file__).parents[2]
+FIELDS = {"figure", "value", "unit", "goal", "better", "met", "runs", "min", "max", "load", "setting"}
+FIGURES = {
+    "ceiling": {"ceiling_1_connections", "ceiling_2_connections", "ceiling"},
+    "throughput": {"throughput", "throughput_share_of_bare_sql", "python_cpu", "postgres_cpu"},
+    "latency": {f"latency_{share}{kind}" for share in ("p50", "p99") for kind in ("", "_bare_sql", "_ratio")},
+    "counts": {"wal", "commits", "hot_workflow_runs", "hot_task_instances", "statements"},
+    "submit": {"submit"},
+}
+KUBE = {"kube_path"}
+"""Scripts that need a Kubernetes API; their test is beside the others that do."""
+
+
+def bench(server: Server | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PARTITA_DATABASE_URL"}
+    if server is not None:
+        environment["PARTITA_DATABASE_URL"] = server.url()
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def figures(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(set(line) == FIELDS for line in lines)
+    return {line["figure"]: line for line in lines}
+
+
+def test_every_script_is_covered() -> None:
+    assert set(SCRIPTS) == {*FIGURES, *KUBE}
+
+
+@pytest.mark.parametrize("script", ["ceiling", "latency", "submit"])
+def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
+    found = figures(bench(durable_server, script, "--quick"))
+    assert set(found) == FIGURES[script]
+    assert all(line["value"] > 0 and line["min"] <= line["value"] <= line["max"] for line in found.values())
+
+
+def test_throughput_with_worker_processes(durable_server: Server) -> None:
+    found = figures(bench(durable_server, "throughput", "--quick", "--workers", "1", "--repeats", "1"))
+    assert set(found) == FIGURES["throughput"]
+    assert found["throughput"]["setting"]["workers"] == 1
+    assert found["throughput"]["goal"] == 5_000
+
+
+def test_counts_on_a_server_of_its_own() -> None:
+    """Statements are counted in the log of a server that the script starts itself."""
+    found = figures(bench(None, "counts", "--quick"))
+    assert set(found) == FIGURES["counts"]
+    assert found["statements"]["value"] > 5
+    assert found["wal"]["value"] > 500
+
+
+def test_counts_without_the_servers_log(durable_server: Server) -> None:
+    found = figures(bench(durable_server, "counts", "--quick", "--repeats", "1"))
+    assert found["statements"]["value"] is None
+    assert "log" in found["statements"]["setting"]["why"]
+
+
+def test_several_scripts_end_with_a_table_and_all_lines(durable_server: Server) -> None:
+    done = bench(durable_server, "ceiling", "submit", "--quick")
+    assert set(figures(done)) == FIGURES["ceiling"] | FIGURES["submit"]
+    assert "figure" in done.stderr
+    assert "runs/s" in done.stderr
+
+
+def test_failing_script_is_named_and_the_others_are_printed(durable_server: Server) -> None:
+    """A worker without slots cannot be: the script that needs one fails, the other does not."""
+    done = bench(durable_server, "ceiling", "throughput", "--quick", "--slots", "-1")
+    assert done.returncode == 1
+    assert {json.loads(line)["figure"] for line in done.stdout.splitlines()} == FIGURES["ceiling"]
+    assert "failed: throughput" in done.stderr
+
+
+def test_server_that_is_not_durable_is_refused(database_url: str) -> None:
+    environment = {**os.environ, "PARTITA_DATABASE_URL": database_url}
+    command = [sys.executable, "-m", "bench", "submit", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "fsync is off" in done.stderr
