@@ -218,6 +218,7 @@ CREATE TABLE :"schema".run_endings (
     reason      text        NOT NULL DEFAULT '',
     PRIMARY KEY (namespace, status, run_id, generation)
 ) PARTITION BY RANGE (run_id);
+COMMENT ON COLUMN :"schema".run_endings.name IS 'Name of the WorkflowRun object; empty for a run without one, which is looked up by its id.';
 COMMENT ON TABLE :"schema".run_endings IS 'Insert-only: one row an end, for lists by status; an index on the status of a run would end HOT updates.';
 
 -- Scheduling --------------------------------------------------------------------------------------------------------
@@ -385,6 +386,7 @@ CREATE TABLE :"schema".open_runs (
     cr_uid      text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, vacuum_truncate = off);
+COMMENT ON COLUMN :"schema".open_runs.name IS 'Name of the WorkflowRun object; empty for a run without one.';
 COMMENT ON TABLE :"schema".open_runs IS 'Runs that have not ended: inserted with the run, deleted by its end. Keeps their months from being dropped.';
 
 INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES (1, 'init', '');

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import orjson
+from asyncpg import UniqueViolationError
 
 from partita.domain.payload import Payload
 from partita.domain.state.effects import Effects
@@ -95,9 +96,10 @@ async def insert_keys(connection: Connection, sql: Sql, runs: Sequence[NewRun]) 
 async def insert_runs(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> bool:
     """Insert the run rows; False when another transaction inserted one of the ids meanwhile."""
     rows = [_run_row(run) for run in runs]
-    inserted = await connection.fetch(sql("insert_runs"), *zip(*rows, strict=True))
-    if len(inserted) != len(rows):
-        return False
+    try:
+        await connection.fetch(sql("insert_runs"), *zip(*rows, strict=True))
+    except UniqueViolationError:
+        return False  # the transaction is of no more use, and its caller begins again
     open_rows = [_open_row(run) for run in runs if run.effects.run.status not in TERMINAL]
     if open_rows:
         await connection.fetch(sql("insert_open_runs"), *zip(*open_rows, strict=True))
@@ -144,4 +146,4 @@ def _context(new: NewRun) -> str:
 def _open_row(new: NewRun) -> Row:
     run = new.effects.run
     uid = run.cr_uid or None
-    return (run.id, run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid)
+    return (run.id, run.namespace, run.definition, columns.object_name(run), new.cluster_uid, new.engine_id, uid)
