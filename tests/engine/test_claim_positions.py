@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from partita.engine.positions import Depth, Positions, sequence
+from partita.engine.positions import Depth, Positions, Seen, sequence
 from partita.settings import Settings
 from partita.store.claims import ReadyGroup
 from partita.store.database import Database
@@ -48,7 +48,7 @@ def test_the_first_look_is_from_the_beginning_and_over_all_groups() -> None:
 def test_a_position_stays_a_trail_behind_what_was_taken() -> None:
     positions = Positions(["default"], 50)
     taken = sequence(1_000)
-    positions.learn(positions.plan(0.0), 0.0, [(GROUP, taken)], all_taken_at=None)
+    positions.learn(positions.plan(0.0), 0.0, Seen([(GROUP, taken)], {}, None))
     plan = positions.plan(0.01)
     assert plan.depth is Depth.ACTIVE
     assert plan.starts == {GROUP: taken - sequence(0.05)}
@@ -64,7 +64,7 @@ def test_looks_go_back_two_seconds_once_a_second_and_to_the_beginning_every_twen
         plan = positions.plan(now)
         depths[tenth] = plan.depth
         starts[plan.depth] = plan.starts.get(GROUP)
-        positions.learn(plan, now, [(GROUP, taken)], all_taken_at=None)
+        positions.learn(plan, now, Seen([(GROUP, taken)], {}, None))
     assert [tenth for tenth, depth in depths.items() if depth is Depth.BEGINNING] == [0, 200]
     assert [tenth for tenth, depth in depths.items() if depth is Depth.LOOK_BACK][:3] == [10, 20, 30]
     assert starts[Depth.LOOK_BACK] == taken - sequence(2)
@@ -72,18 +72,18 @@ def test_looks_go_back_two_seconds_once_a_second_and_to_the_beginning_every_twen
 
 def test_when_all_that_was_seen_was_taken_time_moves_every_position() -> None:
     positions = Positions(["default"], 50)
-    positions.learn(positions.plan(0.0), 0.0, [], all_taken_at=sequence(2_000))
+    positions.learn(positions.plan(0.0), 0.0, Seen([], {}, sequence(2_000)))
     assert set(positions.plan(0.1).starts.values()) == {sequence(2_000) - sequence(0.05)}
 
 
 def test_running_dry_is_worth_one_look_from_the_beginning_a_second() -> None:
     positions = Positions(["default"], 50)
-    positions.learn(positions.plan(0.0), 0.0, [(GROUP, 1)], all_taken_at=None)
+    positions.learn(positions.plan(0.0), 0.0, Seen([(GROUP, 1)], {}, None))
     assert not positions.exhausted(0.5), "it looked from the beginning half a second ago"
-    assert not positions.exhausted(1.5), "and has been dry since"
-    positions.learn(positions.plan(1.6), 1.6, [(GROUP, 1)], all_taken_at=None)
+    assert positions.exhausted(1.5)
+    assert not positions.exhausted(1.6), "once is enough as long as nothing was found"
+    positions.learn(positions.plan(1.6), 1.6, Seen([(GROUP, 1)], {}, None))
     assert positions.exhausted(1.7)
-    assert not positions.exhausted(1.8)
 
 
 async def test_an_old_snapshot_does_not_make_claims_slower(harness: Harness, connection: Any, other: Any) -> None:
@@ -128,6 +128,54 @@ async def test_a_row_of_a_transaction_that_commits_late_is_found(harness: Harnes
     assert await claimer.claim(5) == []
     harness.clock.now += 0.5
     assert [task.run_id for task in await claimer.claim(5)] == [late]
+
+
+def test_a_late_row_makes_the_trail_longer_for_a_while() -> None:
+    positions = Positions(["default"], 50)
+    late, taken = sequence(1_000), sequence(1_000.4)
+    positions.learn(positions.plan(0.0), 0.0, Seen([(GROUP, taken)], {}, None))
+    positions.learn(positions.plan(1.0), 1.0, Seen([], {GROUP: late}, None))
+    positions.learn(positions.plan(1.01), 1.01, Seen([(GROUP, sequence(1_001))], {}, None))
+    trail = sequence(1_001) - positions.plan(1.02).starts[GROUP]
+    assert trail == pytest.approx(sequence(0.35 * 1.5), rel=0.01)
+    for look in range(1, 6):
+        positions.learn(positions.plan(20.0 * look), 20.0 * look, Seen([], {}, None))
+    positions.learn(positions.plan(101.0), 101.0, Seen([(GROUP, sequence(1_100))], {}, None))
+    assert sequence(1_100) - positions.plan(101.01).starts[GROUP] == sequence(0.05)
+
+
+async def test_late_rows_beyond_the_limit_are_found_without_another_look_back(
+    harness: Harness, connection: Any, other: Any
+) -> None:
+    claimer = harness.claimer()
+    await enqueue(connection, 2)
+    transaction = other.transaction()
+    await transaction.start()
+    late = await enqueue(other, 10, age=1)
+    assert len(await claimer.claim(5)) == 2
+    await transaction.commit()
+    harness.clock.now += 1
+    found = [task.run_id for task in await claimer.claim(3)]
+    for _ in range(3):
+        found += [task.run_id for task in await claimer.claim(3)]
+    assert found == late
+
+
+async def test_late_rows_are_not_forgotten_while_all_slots_go_to_other_groups(
+    harness: Harness, connection: Any, other: Any
+) -> None:
+    claimer = harness.claimer()
+    await enqueue(connection, 2)
+    transaction = other.transaction()
+    await transaction.start()
+    (late,) = await enqueue(other, lane=7, priority=-2, age=1)
+    assert len(await claimer.claim(5)) == 2
+    await transaction.commit()
+    await enqueue(connection, 1, lane=7, priority=2)
+    harness.clock.now += 1
+    assert late not in [task.run_id for task in await claimer.claim(1)]
+    harness.clock.now += 0.1
+    assert [task.run_id for task in await claimer.claim(1)] == [late]
 
 
 async def test_a_row_older_than_the_look_back_is_found_from_the_beginning(

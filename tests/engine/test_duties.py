@@ -253,7 +253,7 @@ async def test_a_cancel_that_races_a_claim_leaves_no_row(settings: Settings, win
 async def claim_in(host: Host, where: Any) -> Sequence[Any]:
     """One claim statement on a connection of the test's (or of the engine's pool), from the beginning."""
     lanes = list(range(16))
-    values = (["default"] * 16, lanes, [0] * 16, [0] * 16, 1, 4, uuid7(), "racer", None, 1)
+    values = (["default"] * 16, lanes, [0] * 16, [0] * 16, 1, 4, uuid7(), "racer", None, 1, False)
     text = host.engine.database.sql("claim_tasks")
     rows = await (host.fetch(text, *values) if where is host.engine else where.fetch(text, *values))
     return [row for row in rows if row["run_id"] is not None]

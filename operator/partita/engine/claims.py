@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from partita.domain.errors import PartitaError, UnavailableError
 from partita.domain.payload import Payload
-from partita.engine.positions import Depth, Plan, Positions
+from partita.engine.positions import Depth, Plan, Positions, Seen
 from partita.engine.requests import PROTOCOL, ClaimedTask
 from partita.engine.service import Clock, SystemClock
 from partita.store.claims import ClaimAnswer, ClaimQuery, ClaimStore, ReadyGroup
@@ -93,6 +93,7 @@ class Claimer:
             worker_id=self._worker_id,
             namespaces=self._namespaces,
             protocol=PROTOCOL,
+            deep=plan.deep,
         )
         self._unknown.append(claim_id)
         try:
@@ -114,7 +115,8 @@ class Claimer:
     def _learn(self, plan: Plan, answer: ClaimAnswer, window: int, limit: int) -> None:
         taken = [(ReadyGroup(row["queue"], row["lane"], row["priority"]), row["seq"]) for row in answer.taken]
         complete = answer.candidates == len(taken) and answer.candidates < window
-        self._positions.learn(plan, self._clock.monotonic(), taken, all_taken_at=answer.position if complete else None)
+        seen = Seen(taken, answer.firsts, answer.position if complete else None)
+        self._positions.learn(plan, self._clock.monotonic(), seen)
         contended = len(taken) < min(limit, answer.candidates)
         self._spread = min(self._spread * 2, _WIDEST) if contended else max(self._spread // 2, 1)
 

@@ -5,8 +5,9 @@ Reading from the beginning would step over all of them again and again; so a cla
 
 Invariant: a position never passes a row that this claimer could see and did not take. Rows that were invisible then (a
 transaction that committed late, another claimer that rolled back) lie behind it: every claim starts a trail behind,
-once a second 2 s behind, and every 20 s, and when work runs out, at the beginning. The trade-off is that such a row is
-found up to a second (or, older than 2 s, twenty) later.
+once a second 2 s behind, and every 20 s, and when work runs out, at the beginning. Where such a look finds something
+behind a position, the position goes back there, and the trail grows to the delay that was seen. The trade-off is that
+the first such row is found up to a second (or, older than 2 s, twenty) later.
 """
 
 from __future__ import annotations
@@ -49,6 +50,23 @@ class Plan:
     depth: Depth
     starts: Mapping[ReadyGroup, int]
 
+    @property
+    def deep(self) -> bool:
+        """Whether it reads behind the positions."""
+        return self.depth in {Depth.LOOK_BACK, Depth.BEGINNING}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a claim saw."""
+
+    taken: Sequence[tuple[ReadyGroup, int]]
+    """Group and ``seq`` of each row that it took."""
+    firsts: Mapping[ReadyGroup, int]
+    """First row seen in each group, taken or not, of a deep look."""
+    all_taken_at: int | None
+    """The position of the database's clock, if everything that could be seen was taken."""
+
 
 def sequence(seconds: float) -> int:
     """A span of time in units of ``seq``."""
@@ -59,7 +77,7 @@ class Positions:
     """One claimer's memory. Times are the process's monotonic clock, positions the database's."""
 
     def __init__(self, queues: Iterable[str], trail_ms: int, *, lanes: Iterable[int] = range(LANES)) -> None:
-        self._trail = sequence(trail_ms / 1000)
+        self._trail = self._least_trail = sequence(trail_ms / 1000)
         groups = (ReadyGroup(*group) for group in product(queues, sorted(set(lanes)), LEVELS))
         self._positions = dict.fromkeys(groups, 0)
         self._active: dict[ReadyGroup, float] = {}
@@ -78,31 +96,41 @@ class Positions:
             depth = Depth(min(wider_than.value + 1, Depth.BEGINNING.value))
         return Plan(depth, self._starts(depth))
 
-    def learn(
-        self, plan: Plan, now: float, taken: Sequence[tuple[ReadyGroup, int]], *, all_taken_at: int | None
-    ) -> None:
-        """Remember what a claim took; ``all_taken_at``: everything that it could see was taken, at this position."""
+    def learn(self, plan: Plan, now: float, seen: Seen) -> None:
+        """Remember what a claim saw and took."""
         for depth in Depth:
             if depth.value <= plan.depth.value:
                 self._looked[depth] = now
         self._hinted = False
-        for group, seq in taken:
+        if plan.depth is Depth.BEGINNING:
+            self._trail = max(self._trail // 2, self._least_trail)
+        for group, first in seen.firsts.items():
+            self._go_back(group, first)
+        for group, seq in seen.taken:
             self._active[group] = now
             self._advance(group, seq)
-        if all_taken_at is not None:
+        if seen.all_taken_at is not None:
             for group in plan.starts:
-                self._advance(group, all_taken_at)
-        self._dry = self._dry and not taken
+                self._advance(group, seen.all_taken_at)
+        self._dry = self._dry and not seen.taken
 
     def exhausted(self, now: float) -> bool:
         """Whether work has just run out, so that a look from the beginning is worth its cost: once a second at most."""
-        first = not self._dry
+        if self._dry or now - self._looked.get(Depth.BEGINNING, -BEGINNING_EVERY) < LOOK_BACK_EVERY:
+            return False
         self._dry = True
-        return first and now - self._looked.get(Depth.BEGINNING, -BEGINNING_EVERY) >= LOOK_BACK_EVERY
+        return True
 
     def lanes(self) -> int:
         """Lanes that had work lately, at least 1."""
         return max(1, len({(group.queue, group.lane) for group in self._active}))
+
+    def _go_back(self, group: ReadyGroup, first: int) -> None:
+        """A look behind the position found this row, and there may be more: read on from there."""
+        late = self._positions[group] - first
+        if late > 0 and self._positions[group] > 0:
+            self._positions[group] = first
+            self._trail = max(self._trail, min(late + late // 2, sequence(LOOK_BACK_SECONDS)))
 
     def _advance(self, group: ReadyGroup, seq: int) -> None:
         self._positions[group] = max(self._positions[group], seq - self._trail)

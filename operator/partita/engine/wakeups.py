@@ -2,8 +2,8 @@
 
 After a commit the coordinator tells its process which queues received tasks. A worker of the same process that has free
 hands is woken directly. Workers of other processes are told by a notification, at most one each few milliseconds, sent
-outside the coordinator's transaction (transactions that notify commit one after the other), and only if a worker has
-declared that it idles: a busy installation sends none at all.
+outside the coordinator's transaction (transactions that notify commit one after the other), and only if the process's
+own worker has no free hands left and another one has declared that it idles: a busy installation sends none at all.
 
 Invariant: a lost wake-up costs time and no work, because whoever waits also looks by itself.
 """
@@ -19,6 +19,8 @@ from partita.store.duties import DutyStore
 from partita.store.notify import Listener, channel
 
 _PAUSE: Final = 0.01
+_OWN_FIRST: Final = 0.005
+"""Seconds in which the process's own worker may take the work before others are told of it."""
 _FOREVER: Final = 3600.0
 
 
@@ -33,6 +35,11 @@ class Waiter(Protocol):
     @property
     def queues(self) -> frozenset[str]:
         """Queues that it serves."""
+        ...
+
+    @property
+    def serves_all_namespaces(self) -> bool:
+        """Whether it takes every task of its queues."""
         ...
 
     def free(self) -> int:
@@ -79,14 +86,23 @@ class Wakeups(TickingService):
 
     async def tick(self) -> float:
         """Send what is pending in one notification."""
-        pending, self._pending = self._pending, set()
-        if not pending:
+        if not self._pending:
             return _FOREVER
-        mine = [waiter.worker_id for waiter in self._waiters]
-        queues = sorted(pending)
-        await self._store.wake_idle_workers(self._channel, ",".join(queues), queues, mine)
-        await self._clock.wait(self._stop_signal, _PAUSE)
+        if all(map(self._has_hands, self._pending)):
+            await self._clock.wait(self._stop_signal, _OWN_FIRST)
+        pending, self._pending = self._pending, set()
+        queues = sorted(queue for queue in pending if not self._has_hands(queue))
+        if queues:
+            mine = [waiter.worker_id for waiter in self._waiters]
+            await self._store.wake_idle_workers(self._channel, ",".join(queues), queues, mine)
+            await self._clock.wait(self._stop_signal, _PAUSE)
         return 0.0 if self._pending else _FOREVER
+
+    def _has_hands(self, queue: str) -> bool:
+        """Whether a worker of this process would take more work of this queue."""
+        return any(
+            waiter.serves_all_namespaces and queue in waiter.queues and waiter.free() > 0 for waiter in self._waiters
+        )
 
     def _wake_waiters(self, queues: AbstractSet[str]) -> None:
         for waiter in self._waiters:

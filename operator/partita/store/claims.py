@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+import orjson
+
 from partita.store.database import Record
 from partita.store.session import Session
 
@@ -37,6 +39,8 @@ class ClaimQuery:
     worker_id: str
     namespaces: Sequence[str] | None
     protocol: int
+    deep: bool
+    """Tell the first candidate of each group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class ClaimAnswer:
     taken: Sequence[Record]
     candidates: int
     """Rows seen, taken or not."""
+    firsts: Mapping[ReadyGroup, int]
+    """The ``seq`` of the first row seen in each group, if that was asked for."""
     position: int
     """The database's clock as a ``seq``."""
     open: bool
@@ -75,9 +81,12 @@ class ClaimStore:
             query.worker_id,
             query.namespaces,
             query.protocol,
+            query.deep,
         )
         taken = [row for row in rows if row["run_id"] is not None]
-        return ClaimAnswer(taken, *(rows[0][name] for name in ("candidates", "position", "open", "obeyed")))
+        head = rows[0]
+        firsts = {ReadyGroup(*group): seq for *group, seq in orjson.loads(head["firsts"] or "[]")}
+        return ClaimAnswer(taken, head["candidates"], firsts, head["position"], head["open"], head["obeyed"])
 
     async def look_up(self, claim_id: UUID) -> Sequence[Record]:
         """The tasks that a claim of unknown outcome took; empty when it was not committed."""

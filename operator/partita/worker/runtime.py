@@ -57,6 +57,7 @@ class Worker:
         self._executor = ThreadPoolExecutor(self._settings.slots, thread_name_prefix="partita-task")
         self._stop_wanted = asyncio.Event()
         self.queues = frozenset(self._settings.queues)
+        self.serves_all_namespaces = not self._settings.namespaces
         self.draining = False
         self.ended = False
         """It has stopped; False after ``stop`` while functions still run in threads: only the process can end these."""

@@ -7,16 +7,18 @@
 -- priority being worth 30 seconds of age; the first $5 that nobody else holds are locked, deleted and leased. Locking all
 -- candidates instead would write to rows that are then left, and hide them from the other claimers.
 -- $7 claim_id, $8 worker_id, $9 namespaces (null: all), $10 protocol. Nothing is handed out while the engine is paused.
--- The answer has at least one row: candidates, open, obeyed and position stand in each, the rest is null when nothing was taken.
+-- $11: also tell the first candidate of each group, as [[queue, lane, priority, seq], …].
+-- The answer has at least one row: candidates, open, obeyed, position and firsts stand in each, the rest is null when nothing was taken.
 WITH state AS MATERIALIZED (
     SELECT NOT paused AND oldest_protocol <= $10 AS open, oldest_protocol <= $10 AS obeyed
     FROM :"schema".engine_state
 ),
 candidate AS MATERIALIZED (
-    SELECT found.place, found.lane, found.enqueued_at - found.priority * interval '30 seconds' AS age
+    SELECT found.place, start.queue, found.lane, found.priority, found.seq,
+           found.enqueued_at - found.priority * interval '30 seconds' AS age
     FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[]) AS start (queue, lane, priority, position)
     CROSS JOIN LATERAL (
-        SELECT ready.ctid AS place, ready.lane, ready.priority, ready.enqueued_at
+        SELECT ready.ctid AS place, ready.lane, ready.priority, ready.seq, ready.enqueued_at
         FROM :"schema".ready_tasks AS ready
         WHERE ready.queue = start.queue AND ready.lane = start.lane AND ready.priority = start.priority
           AND ready.seq >= start.position
@@ -51,6 +53,10 @@ leased AS (
 )
 SELECT seen.candidates, state.open, state.obeyed,
        (extract(epoch FROM statement_timestamp() - timestamptz '2024-01-01 00:00:00+00') * 1000000)::bigint << 12 AS position,
+       CASE WHEN $11::boolean THEN (
+           SELECT json_agg(json_build_array(queue, lane, priority, first))
+           FROM (SELECT queue, lane, priority, min(seq) AS first FROM candidate GROUP BY queue, lane, priority) AS groups
+       ) END AS firsts,
        taken.run_id, taken.node, taken.index, taken.generation, taken.attempt, taken.type, taken.queue,
        taken.namespace, taken.timeout_ms, taken.lane, taken.priority, taken.seq, taken.lease_id,
        taken.claimed_at + taken.timeout_ms * interval '1 millisecond' AS deadline_at
