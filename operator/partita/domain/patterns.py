@@ -9,7 +9,9 @@ takes are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Final
 
@@ -19,17 +21,39 @@ LONGEST: Final = 1024
 """Characters of a pattern."""
 LARGEST: Final = 1_000
 """Size after expanding ``{n,m}``; a class such as ``\\w`` counts ten."""
+LARGEST_TOGETHER: Final = 20_000
+"""Size of all patterns of one definition; about two seconds to compile in the worst case."""
+_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)
 _ATOM = re.compile(r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[0-9]+(?:,[0-9]*)?\}|.", re.DOTALL)
 _WIDE = re.compile(r"\\[wWdDsSpP]|\[\^|\.\Z|\[.*(?:\\[wWdDsSpP]|[^\x00-\x7f])", re.DOTALL)
 
 Matcher = Callable[[str], bool]
 
 
-@lru_cache(maxsize=1024)
+@contextmanager
+def pattern_budget(size: int = LARGEST_TOGETHER) -> Iterator[None]:
+    """Bound what all patterns compiled inside expand to: a definition may hold thousands."""
+    token = _left.set([size])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
 def compile_pattern(pattern: str) -> Matcher:
     """A function that tells whether the pattern occurs in a text. Raises ValueError that says what is wrong."""
     if len(pattern) > LONGEST:
         raise ValueError(f"has {len(pattern):,} characters; expected at most {LONGEST:,}")
+    left = _left.get()
+    if left is not None:
+        left[0] -= expanded_size(pattern)
+        if left[0] < 0:
+            raise ValueError("makes the patterns of this definition too large together; expected fewer or shorter ones")
+    return _compiled(pattern)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Matcher:
     if expanded_size(pattern) > LARGEST:
         raise ValueError("repeats too much; expected smaller numbers in {…}")
     try:

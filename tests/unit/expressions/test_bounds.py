@@ -116,6 +116,14 @@ def test_deep_templates_are_refused() -> None:
         compile_template(deep, "input")
 
 
+def test_a_costly_constant_is_not_evaluated_when_it_is_compiled() -> None:
+    cheap = compile_template("${range(100).map(x, x).size()}")
+    costly = compile_template("${range(5000).map(x, x).size()}")
+    assert cheap.constant
+    assert not costly.constant
+    assert costly.render({}) == 5_000
+
+
 @given(st.text(alphabet="input.lone[]()'\"+-*/%<>=!&|?:,{}0123456789 xmapsize\\", max_size=60))
 def test_arbitrary_text_compiles_and_evaluates_or_says_why(source: str) -> None:
     with suppress(ExpressionError, ExpressionSyntaxError):

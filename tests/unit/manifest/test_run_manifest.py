@@ -124,9 +124,9 @@ def test_every_violation_is_named_with_its_path() -> None:
     with pytest.raises(InvalidInputError) as caught:
         prepare_input(definition(task("a"), inputSchema=SCHEMA), {"lines": [{"n": "x"}], "colour": 1, "sku": "V"})
     assert [str(problem) for problem in caught.value.problems] == [
+        "spec.input.lines[0].n: 'x' is not of type integer",
         "spec.input: unknown field 'colour'; expected one of address, express, lines, sku",
         "spec.input.sku: 'V' does not match '^[a-z]+$'",
-        "spec.input.lines[0].n: 'x' is not of type integer",
     ]
     assert caught.value.reason == "InvalidInput"
 

@@ -18,6 +18,10 @@ class ExpressionError(PartitaError):
     type: ClassVar[str] = "expression"
 
 
+class BudgetError(ExpressionError):
+    """The evaluation would take more steps than a field may."""
+
+
 class ExpressionSyntaxError(Exception):
     """An expression that cannot be compiled; callers turn it into a ``Problem`` with the field's path."""
 

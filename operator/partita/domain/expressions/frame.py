@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from partita.domain.expressions import limits
-from partita.domain.expressions.errors import ExpressionError
+from partita.domain.expressions.errors import BudgetError, ExpressionError
 from partita.domain.payload import Json
 
 
@@ -32,7 +32,7 @@ class Frame:
         """Pay for work about to be done."""
         self.left -= visits
         if self.left < 0:
-            raise ExpressionError(
+            raise BudgetError(
                 f"needs more than {limits.VISITS:,} steps for this much data; expected a smaller list or a task that "
                 "does the work"
             )

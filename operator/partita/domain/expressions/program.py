@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from partita.domain.expressions import limits
 from partita.domain.expressions.analysis import References, analyse
-from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxError
+from partita.domain.expressions.errors import BudgetError, ExpressionError, ExpressionSyntaxError
 from partita.domain.expressions.evaluator import Evaluate, compile_tree
 from partita.domain.expressions.frame import Frame
 from partita.domain.expressions.parser import KEYWORDS, RESERVED, parse
@@ -41,7 +41,10 @@ class Program:
 
     def _fold(self) -> None:
         try:
-            value = self.value(Frame({}))
+            value = self.value(Frame({}, limits.FOLDING_VISITS))
+        except BudgetError:
+            self.constant = False  # costly: evaluated when it is needed, within the field's budget
+            return
         except ExpressionError as error:
             raise ExpressionSyntaxError(str(error)) from error
         self._evaluate = lambda _: value

@@ -20,6 +20,7 @@ from partita.domain.manifest.policies import NodeDefaults, read_defaults
 from partita.domain.manifest.reader import Fields, kind_of
 from partita.domain.manifest.text import text_problems
 from partita.domain.model import Definition
+from partita.domain.patterns import pattern_budget
 from partita.domain.payload import Json
 from partita.domain.schema import schema_problems
 
@@ -36,7 +37,8 @@ def parse_definition(manifest: Mapping[str, Any]) -> tuple[Definition | None, tu
     spec = manifest.get("spec")
     if isinstance(spec, dict):
         name, namespace = metadata.get("name"), metadata.get("namespace")
-        definition = _parse_spec(spec, str(name or ""), str(namespace or "default"), problems)
+        with pattern_budget():
+            definition = _parse_spec(spec, str(name or ""), str(namespace or "default"), problems)
     else:
         problems.append(Problem("spec", f"is {kind_of(spec)}; expected an object with nodes"))
     if problems:
@@ -151,4 +153,6 @@ def _check_config(fields: Fields) -> None:
 
 def _check_output(output: Expressions, drafts: Mapping[str, NodeDraft], problems: list[Problem]) -> None:
     for path, refs in output.places:
-        problems.extend(unknown_node(path, name, drafts) for name in refs.order if name not in drafts)
+        for name in refs.order:
+            if name not in drafts and len(problems) < limits.PROBLEMS:
+                problems.append(unknown_node(path, name, drafts))

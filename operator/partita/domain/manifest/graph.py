@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from partita.domain.errors import Problem
+from partita.domain.manifest import limits
 from partita.domain.manifest.nodes import NodeDraft
 from partita.domain.model import Join, Node
 from partita.domain.nearest import did_you_mean
 
-_MOST_CYCLES = 10
+_MOST_CYCLES: Final = 10
+_LONGEST_SHOWN: Final = 20
+"""Names of a cycle that are written out."""
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ def _edge(
     elif source in drafts:
         graph.sources[target].setdefault(source, path)
     else:
-        problems.append(unknown_node(path, source, drafts))
+        _note_unknown(problems, path, source, drafts)
 
 
 def _choice(
@@ -67,12 +71,18 @@ def _choice(
     elif target in drafts:
         graph.sources[target].setdefault(source, path)
     else:
-        problems.append(unknown_node(path, target, drafts))
+        _note_unknown(problems, path, target, drafts)
 
 
 def unknown_node(path: str, name: str, known: Mapping[str, object]) -> Problem:
     """The problem of a name that no node has."""
     return Problem(path, f"names node {name!r}, which does not exist{did_you_mean(name, known)}")
+
+
+def _note_unknown(problems: list[Problem], path: str, name: str, known: Mapping[str, object]) -> None:
+    """Looking for a similar name costs a walk over all names: only as many as are shown are looked for."""
+    if len(problems) < limits.PROBLEMS:
+        problems.append(unknown_node(path, name, known if len(problems) < limits.HINTS else {}))
 
 
 def cycle_problems(graph: Graph) -> Iterator[Problem]:
@@ -86,8 +96,15 @@ def cycle_problems(graph: Graph) -> Iterator[Problem]:
         first = names.index(min(names))
         ordered = names[first:] + names[: first + 1]
         path = graph.sources[ordered[0]][ordered[-2]]
-        yield Problem(path, f"closes a cycle: {' → '.join(ordered)}; expected edges that lead one way")
+        yield Problem(path, f"closes a cycle: {_shown(ordered)}; expected edges that lead one way")
         left = _trimmed(graph, left - {*cycle})
+
+
+def _shown(names: list[str]) -> str:
+    if len(names) > _LONGEST_SHOWN:
+        half = _LONGEST_SHOWN // 2
+        names = [*names[:half], f"({len(names) - 2 * half} more)", *names[-half:]]
+    return " → ".join(names)
 
 
 def _cyclic(graph: Graph) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from partita.domain.errors import InvalidInputError, Problem
 from partita.domain.manifest import limits
 from partita.domain.manifest.reader import kind_of
-from partita.domain.manifest.text import text_problems
+from partita.domain.manifest.text import storable_text
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload
 from partita.domain.schema import violations, with_defaults
@@ -23,16 +23,18 @@ def prepare_input(
     An absent input is an empty object. The argument is left as it is.
     """
     given: Json = {} if value is None else value
-    problems: tuple[Problem, ...]
     if not isinstance(given, dict):
-        problems = (Problem(_PATH, f"is {kind_of(given)}; expected an object"),)
-    else:
-        problems = tuple(text_problems(given, _PATH, most_bytes))
+        raise _invalid(definition, [Problem(_PATH, f"is {kind_of(given)}; expected an object")])
     schema = definition.input_schema
+    complete = given if schema is None else with_defaults(schema, given)
+    text, problems = storable_text(complete, _PATH, most_bytes)
     if not problems and schema is not None:
-        given = with_defaults(schema, given)
-        problems = violations(schema, given, _PATH) or tuple(text_problems(given, _PATH, most_bytes))
+        problems = [*violations(schema, complete, _PATH)]
     if problems:
-        hint = f"kubectl get wfd {definition.name} -n {definition.namespace} -o yaml" if definition.name else ""
-        raise InvalidInputError("input", problems, hint=hint)
-    return Payload.of(given)
+        raise _invalid(definition, problems)
+    return Payload(text, complete)
+
+
+def _invalid(definition: Definition, problems: list[Problem]) -> InvalidInputError:
+    hint = f"kubectl get wfd {definition.name} -n {definition.namespace} -o yaml" if definition.name else ""
+    return InvalidInputError("input", tuple(problems), hint=hint)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from partita.domain.durations import parse_duration
 from partita.domain.errors import Problem
 from partita.domain.expressions.parser import RESERVED
+from partita.domain.manifest import limits
 from partita.domain.manifest.refusals import LATER, REFUSED
 from partita.domain.manifest.shapes import Shape
 from partita.domain.nearest import did_you_mean
@@ -47,7 +48,7 @@ class Fields:
     def _check_names(self, shape: Shape) -> None:
         names = shape.names
         for key, value in self._value.items():
-            if key in names or value is None:
+            if key in names or value is None or len(self.problems) >= limits.PROBLEMS:
                 continue
             if (shape, key) in LATER:
                 if value not in (False, 0, [], {}):

@@ -12,15 +12,18 @@ _DEEPEST = 200
 
 def text_problems(value: Json, path: str, most_bytes: int) -> list[Problem]:
     """Problems of a whole document: too large, NUL characters, half characters, nested too deeply."""
+    return storable_text(value, path, most_bytes)[1]
+
+
+def storable_text(value: Json, path: str, most_bytes: int) -> tuple[str, list[Problem]]:
+    """A document as JSON text, and its problems; the text is of use only without them."""
     try:
         text = orjson.dumps(value)
     except (TypeError, ValueError, RecursionError):
-        return _bad_places(value, path) or [Problem(path, "cannot be stored as JSON")]
+        return "", _bad_places(value, path) or [Problem(path, "cannot be stored as JSON")]
     if len(text) > most_bytes:
-        return [Problem(path, f"has {len(text):,} bytes as JSON; expected at most {most_bytes:,}")]
-    if b"\\u0000" in text:
-        return _bad_places(value, path)
-    return []
+        return "", [Problem(path, f"has {len(text):,} bytes as JSON; expected at most {most_bytes:,}")]
+    return text.decode(), _bad_places(value, path) if b"\\u0000" in text else []
 
 
 def _bad_places(value: Json, path: str) -> list[Problem]:

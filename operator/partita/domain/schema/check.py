@@ -3,85 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
-
-from jsonschema import Draft202012Validator
 
 from partita.domain.errors import Problem
 from partita.domain.patterns import compile_pattern
 from partita.domain.payload import Json
-from partita.domain.schema.validate import ENDLESS, MOST_PROBLEMS, describe, joined, violations
+from partita.domain.schema.keywords import CHECKS, parts
+from partita.domain.schema.validate import ENDLESS, violations
+from partita.domain.schema.walk import MOST_PROBLEMS
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFUSED: Final = {
     "unevaluatedProperties": "is not supported; use additionalProperties",
     "unevaluatedItems": "is not supported; use items: false",
     "$dynamicRef": "is not supported; use $ref",
+    "$dynamicAnchor": "is not supported; use $defs",
+    "$anchor": "is not supported; refer to parts of the schema as #/$defs/name",
     "$id": "is not supported; refer to parts of the schema as #/$defs/name",
     "$vocabulary": "is not supported",
+    "dependencies": "is not supported; use dependentRequired or dependentSchemas",
+    "$recursiveRef": "is not supported; use $ref",
+    "$recursiveAnchor": "is not supported; use $defs",
 }
-_SUBSCHEMA: Final = frozenset(
-    {"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else", "contentSchema"}
-)
-_SUBSCHEMAS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_NAMED: Final = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+_DEEPEST: Final = 64
 
 
 def schema_problems(schema: Json, path: str) -> tuple[Problem, ...]:
-    """What is wrong with a schema; every problem with its path below ``path``."""
+    """What is wrong with a schema; every problem with its path below ``path``, at most fifty."""
     if not isinstance(schema, dict):
         return (Problem(path, "must be an object, a JSON Schema"),)
-    try:
-        found = [*_meta_problems(schema, path), *_own_problems(schema, schema, path)]
-        if not found:
-            found = list(_endless(schema, path))
-    except RecursionError:
-        found = [Problem(path, "is nested too deeply")]
-    return tuple(found[:MOST_PROBLEMS])
+    found = tuple(islice(_problems(schema, schema, path, 0), MOST_PROBLEMS))
+    return found or tuple(_endless(schema, path))
 
 
-def _meta_problems(schema: Mapping[str, Json], path: str) -> Iterator[Problem]:
-    validator = Draft202012Validator(Draft202012Validator.META_SCHEMA)
-    for error in validator.iter_errors(schema):
-        yield Problem(joined(path, error.absolute_path), f"is not JSON Schema 2020-12: {describe(error)}")
-
-
-def _own_problems(schema: Json, root: Mapping[str, Json], path: str) -> Iterator[Problem]:
-    if isinstance(schema, dict):
+def _problems(schema: Json, root: Mapping[str, Json], path: str, depth: int) -> Iterator[Problem]:
+    if depth > _DEEPEST:
+        yield Problem(path[:200], "is nested too deeply")
+    elif isinstance(schema, dict):
         for keyword, value in schema.items():
             at = f"{path}.{keyword}"
             yield from _keyword_problems(keyword, value, root, at)
-            for part, part_path in _parts(keyword, value, at):
-                yield from _own_problems(part, root, part_path)
+            for part, part_path in parts(keyword, value, at):
+                yield from _problems(part, root, part_path, depth + 1)
+    elif not isinstance(schema, bool):
+        yield Problem(path, "must be a schema: an object, true or false")
 
 
 def _keyword_problems(keyword: str, value: Json, root: Mapping[str, Json], at: str) -> Iterator[Problem]:
+    check = CHECKS.get(keyword)
+    expected = check(value) if check is not None else ""
     if keyword in _REFUSED:
         yield Problem(at, _REFUSED[keyword])
-    elif keyword == "$schema" and str(value).rstrip("#") != _DIALECT:
+    elif expected:
+        yield Problem(at, f"does not fit JSON Schema 2020-12; expected {expected}")
+    elif keyword == "$schema" and value.rstrip("#") != _DIALECT:
         yield Problem(at, f"expected {_DIALECT} or nothing")
     elif keyword == "$ref":
         yield from _reference_problems(value, root, at)
     elif keyword == "pattern":
         yield from _pattern_problems(value, at)
-    elif keyword == "patternProperties" and isinstance(value, dict):
+    elif keyword == "patternProperties":
         for pattern in value:
             yield from _pattern_problems(pattern, f"{at}.{pattern}")
 
 
-def _parts(keyword: str, value: Json, at: str) -> Iterator[tuple[Json, str]]:
-    """The schemas inside a keyword, with their paths."""
-    if keyword in _NAMED and isinstance(value, dict):
-        yield from ((part, f"{at}.{name}") for name, part in value.items())
-    elif keyword in _SUBSCHEMAS and isinstance(value, list):
-        yield from ((part, f"{at}[{index}]") for index, part in enumerate(value))
-    elif keyword in _SUBSCHEMA:
-        yield value, at
-
-
-def _reference_problems(value: Json, root: Mapping[str, Json], at: str) -> Iterator[Problem]:
-    if not isinstance(value, str):
-        return
+def _reference_problems(value: str, root: Mapping[str, Json], at: str) -> Iterator[Problem]:
     if not value.startswith("#"):
         yield Problem(at, f"{value!r} lies outside the schema; expected a reference within it, such as #/$defs/name")
     elif value != "#" and (not value.startswith("#/") or not _resolves(root, value)):
@@ -89,31 +76,33 @@ def _reference_problems(value: Json, root: Mapping[str, Json], at: str) -> Itera
 
 
 def _resolves(root: Json, reference: str) -> bool:
+    """Whether a reference leads to a schema that was checked: through keywords that hold schemas only."""
     value = root
-    for part in reference[2:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
+    steps = iter(part.replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/"))
+    for keyword in steps:
+        if not isinstance(value, dict) or keyword not in value:
             return False
+        inner = [part for part, path in parts(keyword, value[keyword], "") if path == ""]
+        if inner:
+            value = inner[0]
+            continue
+        step = next(steps, None)
+        found = [part for part, path in parts(keyword, value[keyword], "") if path in (f".{step}", f"[{step}]")]
+        if not found:
+            return False
+        value = found[0]
     return isinstance(value, dict | bool)
 
 
-def _pattern_problems(pattern: Json, at: str) -> Iterator[Problem]:
-    if isinstance(pattern, str):
-        try:
-            compile_pattern(pattern)
-        except ValueError as error:
-            yield Problem(at, str(error))
+def _pattern_problems(pattern: str, at: str) -> Iterator[Problem]:
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        yield Problem(at, str(error))
 
 
 def _endless(schema: Mapping[str, Json], path: str) -> Iterator[Problem]:
     """A schema that refers to itself without going down into the document would never end."""
-    probes: tuple[Json, ...] = (None, {}, [])
-    for probe in probes:
-        for problem in violations(schema, probe):
-            if problem.message == ENDLESS:
-                yield Problem(path, problem.message)
-                return
+    probes: tuple[Json, ...] = (None, {}, [], "", 0)
+    if any(problem.message == ENDLESS for probe in probes for problem in violations(schema, probe)):
+        yield Problem(path, ENDLESS)

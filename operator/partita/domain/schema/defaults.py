@@ -44,7 +44,8 @@ def _filled_object(schema: Mapping[str, Json], root: Json, value: dict[str, Json
     result = dict(value)
     for name, part in properties.items():
         if name not in result and isinstance(part, dict) and "default" in part:
-            result[name] = copy.deepcopy(part["default"])
+            default = part["default"]
+            result[name] = copy.deepcopy(default) if isinstance(default, list | dict) else default
         if name in result:
             result[name] = _filled(part, root, result[name], depth + 1)
     return result
