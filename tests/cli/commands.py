@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 import pytest
+import typer
 
-from partita.cli.main import main
+from partita.cli.main import build, main
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +28,34 @@ class Result:
         return orjson.loads(self.out)
 
 
+def commands() -> list[tuple[tuple[str, ...], Any]]:
+    """Every command by its words, those of groups too."""
+
+    def walk(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+        below = getattr(command, "commands", {})
+        if not below:
+            yield path, command
+        for name, child in below.items():
+            yield from walk((*path, name), child)
+
+    return list(walk((), typer.main.get_command(build())))
+
+
 @dataclass(frozen=True, slots=True)
 class Cli:
     """Calls ``partita`` with a database in its environment, or without one."""
 
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
+    program: str = "partita"
+
+    def named(self, program: str) -> Cli:
+        """The same command line, started under another name."""
+        return replace(self, program=program)
 
     def __call__(self, *words: str) -> Result:
         """Run one command."""
-        self.monkeypatch.setattr(sys, "argv", ["partita", *words])
+        self.monkeypatch.setattr(sys, "argv", [self.program, *words])
         code = 0
         try:
             main()

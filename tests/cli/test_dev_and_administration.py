@@ -59,7 +59,7 @@ def test_migrate_and_partitions(partita: Cli, empty_database_url: str, monkeypat
     first = partita("migrate", "-o", "json").json
     assert [state["version"] for state in first["applied"]] == [1]
     assert first["partitions"]
-    assert partita("migrate", "-o", "json").json == {"applied": [], "partitions": []}
+    assert partita("migrate", "-o", "json").json == {"applied": [], "partitions": [], "roles": []}
     assert partita("partitions", "ensure", "-o", "json").json == {"made": []}
     status = partita("partitions", "status", "-o", "json")
     assert status.code == Exit.OK

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from partita.cli.commands import runs
 from partita.cli.exits import MEANING, Exit
-from tests.cli.commands import Cli
+from tests.cli.commands import Cli, commands
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +21,66 @@ def test_help_lists_the_exit_codes(partita: Cli) -> None:
     shown = " ".join(partita("--help").out.split())
     for code, text in MEANING.items():
         assert f"{code.value} {text}" in shown
+
+
+def test_every_command_and_option_has_a_help_text() -> None:
+    bare = [
+        f"{' '.join(path)} {parameter.name}"
+        for path, command in commands()
+        for parameter in command.params
+        if parameter.name != "help" and not getattr(parameter, "help", "")
+    ]
+    assert bare == []
+    assert [path for path, command in commands() if not command.help] == []
+
+
+def test_help_loads_none_of_the_layers() -> None:
+    """They take seconds on a slow machine; a shell that completes words must not wait for them."""
+    heavy = {"asyncpg", "kopf", "kubernetes", "jsonschema", "cel", "yaml", "aiohttp", "partita.engine.engine"}
+    code = "import sys, partita.cli.main as m; m.build(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert heavy.isdisjoint(loaded)
+
+
+def test_the_plugin_speaks_of_clusters_only(monkeypatch: pytest.MonkeyPatch, partita: Cli, database_url: str) -> None:
+    monkeypatch.setenv("PARTITA_DATABASE_URL", database_url)
+    plugin = partita.named("/usr/local/bin/kubectl-partita")
+    assert "migrate" not in plugin("--help").out
+    assert "Usage: kubectl partita" in plugin("--help").out
+    assert plugin("list").code == Exit.UNAVAILABLE
+    assert plugin("list", "--database-url", database_url).code == Exit.USAGE
+    missing = plugin("get", "x", "--kubeconfig", "/nonexistent")
+    assert missing.code == Exit.UNAVAILABLE
+
+
+def test_a_cluster_that_is_named_wins_over_a_database_of_the_environment(on_database: Cli) -> None:
+    assert on_database("list").code == Exit.OK
+    refused = on_database("list", "--kubeconfig", "/nonexistent")
+    assert refused.code == Exit.UNAVAILABLE
+    assert "kubernetes" in refused.err
+
+
+def test_a_defect_is_no_failed_run(partita: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object, __: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runs, "on_backend", broken)
+    assert partita("get", "x").code == Exit.DEFECT
+
+
+def test_ctrl_c_ends_quietly(database_url: str) -> None:
+    """A command that follows a run for ever, and a signal as a terminal sends it."""
+    environment = {**os.environ, "PARTITA_DATABASE_URL": database_url, "KUBECONFIG": "/nonexistent"}
+    command = [sys.executable, "-m", "tests.cli.interrupted"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("{")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == Exit.INTERRUPTED
+    assert "Traceback" not in errors
 
 
 def test_a_database_that_does_not_answer_is_unavailable(partita: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

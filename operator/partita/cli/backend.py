@@ -38,6 +38,11 @@ class RunSummary:
         """Whether the run has come to its end."""
         return self.phase in {"Succeeded", "Failed", "Cancelled"}
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the run has ended well."""
+        return self.phase == "Succeeded"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSummary:
@@ -69,14 +74,21 @@ class Submitted:
     id: str
     """The run's id; empty for a definition and where it is not known yet."""
     result: str
-    """``created``, ``unchanged`` or ``version 3 deployed``."""
+    """``created``, ``changed``, ``unchanged`` or ``version 3 deployed``."""
+
+    @property
+    def reference(self) -> str:
+        """What other commands call this run."""
+        return self.id or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
     """Which runs a list shows, newest first."""
 
-    namespace: str | None = None
+    namespace: str = ""
+    """Empty takes the namespace of the kubeconfig's context; with a database every namespace."""
+    all_namespaces: bool = False
     definition: str | None = None
     phases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -93,7 +105,11 @@ class RunPage:
 
 
 class Backend(Protocol):
-    """Where the runs are. ``run`` arguments are a run's id or its object's name."""
+    """Where the runs are.
+
+    ``run`` arguments are a run's id or its object's name; an empty ``namespace`` is the usual one of the place. What
+    would change a finished run raises ConflictError, an unknown run NotFoundError.
+    """
 
     async def submit(self, namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[Submitted]:
         """Deploy definitions and start runs, in the order written; all are checked before the first is applied."""
@@ -105,13 +121,16 @@ class Backend(Protocol):
         """A page of runs."""
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
-        """Send a signal; returns ``Accepted``, ``Consumed`` or ``Sent`` (not yet acknowledged)."""
+        """Send a signal: ``Accepted``, ``Consumed``, ``Already sent``, or ``Sent`` when nothing has answered yet.
 
-    async def suspend(self, namespace: str, run: str, *, suspended: bool) -> None:
-        """Suspend, or resume, a run."""
+        Raises ConflictError when it is refused.
+        """
 
-    async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> None:
-        """Cancel a run; mode is ``Graceful`` or ``Now``."""
+    async def suspend(self, namespace: str, run: str, *, suspended: bool) -> bool:
+        """Suspend, or resume, a run; False when nothing has answered yet."""
+
+    async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
+        """Cancel a run; mode is ``Graceful`` or ``Now``. False when nothing has answered yet."""
 
     async def close(self) -> None:
         """Give back connections."""

@@ -7,54 +7,57 @@ decide what it may do.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from partita.cli.backend import (
-    NodeSummary,
-    RunDetail,
-    RunFilter,
-    RunPage,
-    RunSummary,
-    Submitted,
-)
-from partita.domain.errors import InvalidError, NotFoundError, Problem
+from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.checks import checked
+from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.payload import Json
 from partita.kube.client import JSON_PATCH, KubeClient
-from partita.kube.connection import load_connection
+from partita.kube.connection import current_namespace, load_connection
 from partita.kube.resources import DEFINITIONS, RUNS, Resource
 
 _RESOURCES = {resource.kind: resource for resource in (DEFINITIONS, RUNS)}
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TYPED = re.compile(r"(?P<type>[a-z][a-z0-9_]*): (?P<message>.*)", re.DOTALL)
+"""The message of a failed run as the operator writes it."""
 _MANAGER = "partita-cli"
+_ANSWER_SECONDS = 5.0
+"""How long a command waits for the operator to answer a change; what was sent stays sent."""
+_PAUSE_SECONDS = 0.1
+Object = dict[str, Any]
 
 
 class ClusterBackend:
     """Runs as objects of one cluster."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, namespace: str = "") -> None:
+        """``namespace``: where a command looks that names none; empty is ``default``."""
         self._client = client
+        self._namespace = namespace or "default"
 
     @classmethod
     async def open(cls, kubeconfig: str, context: str) -> ClusterBackend:
         """Use the credentials of a kubeconfig; raises UnavailableError when there are none."""
-        path = Path(kubeconfig) if kubeconfig else None
-        load_connection(path, context or None)
-        return cls(KubeClient(lambda: load_connection(path, context or None)))
+        place = (Path(kubeconfig) if kubeconfig else None, context or None)
+        load_connection(*place)
+        return cls(KubeClient(lambda: load_connection(*place)), current_namespace(*place))
 
     async def close(self) -> None:
         """Give back connections."""
         await self._client.close()
 
     async def submit(self, namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[Submitted]:
-        """Apply definitions (server-side) and create runs; every document is tried as a dry run first."""
-        planned = [self._plan(namespace, document) for document in documents]
-        for resource, body in planned:
-            await self._put(resource, body, dry_run=True)
-        return [await self._put(resource, body, dry_run=False) for resource, body in planned]
+        """Apply definitions and create runs: all are checked here, then tried by the API server, then applied."""
+        bodies = checked(namespace or self._namespace, documents)
+        for body in bodies:
+            await self._put(body, dry_run=True)
+        return [_submitted(*await self._put(body, dry_run=False)) for body in bodies]
 
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run, by its object's name or by its run id."""
@@ -63,73 +66,140 @@ class ClusterBackend:
     async def list(self, query: RunFilter) -> RunPage:
         """The newest runs; the API server filters by definition and by one phase, and knows no order."""
         if query.tags:
-            raise InvalidError("list", (Problem("--tag", "needs the database"),), hint="--database-url URL")
+            raise InvalidError(
+                "list", (Problem("--tag", "needs the database"),), hint="partita list --database-url URL"
+            )
         if query.cursor:
-            raise InvalidError("list", (Problem("--cursor", "needs the database"),), hint="--limit 1000")
+            raise InvalidError("list", (Problem("--cursor", "needs the database"),), hint="partita list --limit 1000")
         found: list[RunSummary] = []
-        async for page in self._client.pages(RUNS.path(query.namespace or ""), fields=_selector(query)):
-            found += [run for run in map(_summary, page) if not query.phases or run.phase in query.phases]
+        path = RUNS.path("" if query.all_namespaces else query.namespace or self._namespace)
+        try:
+            async for page in self._client.pages(path, fields=_selector(query)):
+                found += [run for run in map(_summary, page) if not query.phases or run.phase in query.phases]
+        except NotFoundError as error:
+            raise _not_installed() from error
         found.sort(key=_newest_first, reverse=True)
         return RunPage(runs=tuple(found[: query.limit]))
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
-        """Append to ``spec.signals``; a signal of that id already there counts as sent."""
+        """Append to ``spec.signals`` and wait a moment for the operator's answer."""
         del sender  # the operator records the object as the sender; who patched it is in the API server's audit log
         item = await self._find(namespace, run)
-        if any(signal["id"] == signal_id for signal in item["spec"].get("signals") or []):
-            return "Sent"
+        if _signal(item["spec"], signal_id) or _signal(_status(item), signal_id):
+            return "Already sent"
+        _require_unfinished(item, run)
         signal = {"id": signal_id, "name": name, **({} if payload is None else {"payload": payload})}
         await self._client.patch(_path(item), [{"op": "add", "path": "/spec/signals/-", "value": signal}], JSON_PATCH)
-        return "Sent"
+        seen = await self._answer(item, lambda status: _signal(status, signal_id) is not None)
+        answer = _signal(_status(seen), signal_id) if seen else None
+        if answer is not None and answer["state"] == "Refused":
+            raise ConflictError(f"run {run}: signal refused: {answer.get('message', '')}", hint=f"partita get {run}")
+        return str(answer["state"]) if answer is not None else "Sent"
 
-    async def suspend(self, namespace: str, run: str, *, suspended: bool) -> None:
+    async def suspend(self, namespace: str, run: str, *, suspended: bool) -> bool:
         """Set ``spec.suspend``."""
-        item = await self._find(namespace, run)
-        await self._client.patch(_path(item), {"spec": {"suspend": suspended}})
+        return await self._control(namespace, run, {"suspend": suspended})
 
-    async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> None:
-        """Set ``spec.cancel``."""
+    async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
+        """Set ``spec.cancel``; a run that is cancelled already stays so."""
         item = await self._find(namespace, run)
-        cancel = {"mode": mode, **({"reason": reason} if reason else {})}
-        await self._client.patch(_path(item), {"spec": {"cancel": cancel}})
+        if _status(item).get("phase") == "Cancelled":
+            return True
+        return await self._control(namespace, run, {"cancel": {"mode": mode, **({"reason": reason} if reason else {})}})
 
-    async def _find(self, namespace: str, run: str) -> dict[str, Any]:
-        """The object of a run; a run id is looked up among the namespace's runs."""
-        if _UUID.fullmatch(run):
-            async for page in self._client.pages(RUNS.path(namespace)):
-                for item in page:
-                    if (item.get("status") or {}).get("runId") == run:
-                        return item
-        else:
+    async def _control(self, namespace: str, run: str, spec: Json) -> bool:
+        item = await self._find(namespace, run)
+        _require_unfinished(item, run)
+        patched = await self._client.patch(_path(item), {"spec": spec})
+        generation = patched["metadata"]["generation"]
+        seen = await self._answer(item, lambda status: int(status.get("observedGeneration", 0)) >= generation)
+        return seen is not None
+
+    async def _answer(self, item: Object, answered: Callable[[Mapping[str, Any]], bool]) -> Object | None:
+        """The object once its status says so; None after a bounded wait, or when it is gone."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _ANSWER_SECONDS
+        while loop.time() < end:
             try:
-                return await self._client.get(RUNS.path(namespace, run))
+                seen = await self._client.get(_path(item))
             except NotFoundError:
-                pass
-        raise NotFoundError(f"run {namespace}/{run}: not found", hint=f"partita list -n {namespace}")
+                return None
+            if answered(_status(seen)):
+                return seen
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return None
 
-    def _plan(self, namespace: str, document: Mapping[str, Json]) -> tuple[Resource, dict[str, Any]]:
-        kind = str(document.get("kind"))
-        if kind not in _RESOURCES:
-            message = f"is {kind}; expected {' or '.join(_RESOURCES)}"
-            raise InvalidError("manifest", (Problem("kind", message),), hint="kubectl apply -f FILE")
-        metadata = {"namespace": namespace, **(document.get("metadata") or {})}
-        return _RESOURCES[kind], {**document, "metadata": metadata}
+    async def _find(self, namespace: str, run: str) -> Object:
+        """The object of a run; a run id is looked up among the namespace's runs. Raises NotFoundError."""
+        place = namespace or self._namespace
+        missing = NotFoundError(f"run {place}/{run}: does not exist", hint=f"partita list -n {place}")
+        try:
+            if not _UUID.fullmatch(run):
+                return await self._client.get(RUNS.path(place, run))
+            async for page in self._client.pages(RUNS.path(place)):
+                for item in page:
+                    if _status(item).get("runId") == run:
+                        return item
+        except NotFoundError as error:
+            raise (_not_installed() if _no_such_kind(error) else missing) from error
+        raise missing
 
-    async def _put(self, resource: Resource, body: dict[str, Any], *, dry_run: bool) -> Submitted:
-        metadata = body["metadata"]
-        if resource is DEFINITIONS or metadata.get("name"):
-            path = resource.path(metadata["namespace"], metadata.get("name", ""))
-            item = await self._client.apply(path, body, _MANAGER, dry_run=dry_run)
-        else:
-            item = await self._client.create(resource.path(metadata["namespace"]), body, dry_run=dry_run)
-        status = item.get("status") or {}
-        return Submitted(
-            kind=resource.kind,
-            namespace=item["metadata"]["namespace"],
-            name=item["metadata"]["name"],
-            id=status.get("runId", ""),
-            result="created" if item["metadata"].get("generation") == 1 else "applied",
-        )
+    async def _put(self, body: Object, *, dry_run: bool) -> tuple[Object | None, Object]:
+        """Apply one object; returns it as it was before (None when it is new) and as it is now."""
+        resource, metadata = _RESOURCES[body["kind"]], body["metadata"]
+        namespace, name = metadata["namespace"], metadata.get("name", "")
+        try:
+            if not name:
+                return None, await self._client.create(resource.path(namespace), body, dry_run=dry_run)
+            before = await self._present(resource, namespace, name)
+            return before, await self._client.apply(resource.path(namespace, name), body, _MANAGER, dry_run=dry_run)
+        except NotFoundError as error:
+            raise (_not_installed() if _no_such_kind(error) else error) from error
+
+    async def _present(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        try:
+            return await self._client.get(resource.path(namespace, name))
+        except NotFoundError:
+            return None
+
+
+def _submitted(before: Object | None, item: Object) -> Submitted:
+    metadata = item["metadata"]
+    if before is None:
+        result = "created"
+    else:
+        result = "unchanged" if before["metadata"]["generation"] == metadata["generation"] else "changed"
+    return Submitted(
+        kind=item["kind"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        id=_status(item).get("runId") or "",
+        result=result,
+    )
+
+
+def _not_installed() -> NotFoundError:
+    return NotFoundError("kubernetes: the cluster has no WorkflowRun kind", hint="kubectl apply -f crds/")
+
+
+def _no_such_kind(error: NotFoundError) -> bool:
+    """Whether the API server knows the path at all; about an object that is missing it says more."""
+    return "page not found" in error.message
+
+
+def _require_unfinished(item: Object, run: str) -> None:
+    summary = _summary(item)
+    if summary.finished:
+        raise ConflictError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=f"partita get {run}")
+
+
+def _status(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return item.get("status") or {}
+
+
+def _signal(holder: Mapping[str, Any], signal_id: str) -> Mapping[str, Any] | None:
+    """The signal of this id in a spec or a status."""
+    return next((signal for signal in holder.get("signals") or () if signal["id"] == signal_id), None)
 
 
 def _path(item: Mapping[str, Any]) -> str:
@@ -150,32 +220,44 @@ def _newest_first(run: RunSummary) -> tuple[str, str]:
 
 
 def _summary(item: Mapping[str, Any]) -> RunSummary:
-    status = item.get("status") or {}
+    status = _status(item)
     metadata = item["metadata"]
     return RunSummary(
-        id=status.get("runId", ""),
+        id=status.get("runId") or "",
         namespace=metadata["namespace"],
         name=metadata["name"],
         definition=item["spec"]["definitionRef"]["name"],
         version=status.get("version"),
         phase=status.get("phase") or "Pending",
-        progress=status.get("progress", ""),
-        waiting=status.get("waitingFor", ""),
-        message=status.get("message", ""),
+        progress=status.get("progress") or "",
+        waiting=status.get("waitingFor") or "",
+        message=status.get("message") or "",
         created_at=_time(metadata.get("creationTimestamp")),
         finished_at=_time(status.get("finishedAt")),
     )
 
 
 def _detail(item: Mapping[str, Any]) -> RunDetail:
-    status = item.get("status") or {}
+    status = _status(item)
     nodes = tuple(
         NodeSummary(
             name=node["name"], state=node["state"], attempt=node.get("attempt", 0), message=node.get("message", "")
         )
         for node in status.get("nodes") or []
     )
-    return RunDetail(run=_summary(item), nodes=nodes, output=status.get("output"), error=None)
+    return RunDetail(run=_summary(item), nodes=nodes, output=status.get("output"), error=_error(status))
+
+
+def _error(status: Mapping[str, Any]) -> Json:
+    """Why the run failed, in the parts that the status names; details are in the database only."""
+    if status.get("phase") != "Failed":
+        return None
+    message = status.get("message") or ""
+    typed = _TYPED.fullmatch(message)
+    if typed is not None:
+        return {"type": typed["type"], "message": typed["message"], "details": None}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    return {"type": conditions.get("Succeeded", {}).get("reason", "Failed"), "message": message, "details": None}
 
 
 def _time(text: str | None) -> datetime | None:

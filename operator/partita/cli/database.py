@@ -10,8 +10,9 @@ from typing import Any, Self
 from uuid import UUID
 
 from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.checks import checked
 from partita.domain.errors import ConflictError, InvalidError, Problem
-from partita.domain.manifest import parse_definition, parse_run
+from partita.domain.manifest import parse_run
 from partita.domain.payload import Json, Payload
 from partita.domain.state.events import (
     CancelRequested,
@@ -21,14 +22,18 @@ from partita.domain.state.events import (
     SignalReceived,
     SuspendRequested,
 )
+from partita.domain.state.mailbox import ACCEPTED, CONSUMED
 from partita.domain.state.rows import TERMINAL, ErrorInfo, RunStatus
+from partita.engine import projection
 from partita.engine.engine import Engine
 from partita.engine.manifests import controls_in, start_request
+from partita.kube.status import message_of, node_message, waiting_for
 from partita.settings import Settings
 from partita.store import reads, views
+from partita.store.database import Database
 
 _BY = "cli"
-_KINDS = ("WorkflowDefinition", "WorkflowRun")
+_NAMESPACE = "default"
 
 
 class DatabaseBackend:
@@ -54,47 +59,50 @@ class DatabaseBackend:
 
     async def submit(self, namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[Submitted]:
         """Deploy definitions and start runs, in the order written; all are checked before the first is applied."""
-        placed = [_placed(namespace, document) for document in documents]
-        _check(placed)
-        return [await self._put(document) for document in placed]
+        return [await self._put(document) for document in checked(namespace or _NAMESPACE, documents)]
 
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run, with every node of its definition."""
         detail = await reads.get_run(self._engine.database, await self._id(namespace, run))
-        version = await self._engine.resolve(detail.run.namespace, detail.run.definition, detail.run.version)
-        nodes = _nodes(detail.nodes, list(version.definition.nodes))
-        output = detail.run.output.value if detail.run.output is not None else None
-        waiting = _waiting(detail)
-        return RunDetail(run=_summary(detail.run, waiting), nodes=nodes, output=output, error=_error(detail.run.error))
+        found = detail.run
+        version = await self._engine.resolve(found.namespace, found.definition, found.version)
+        waits, nodes = _waits(detail), [_node(node) for node in detail.nodes]
+        summary = _summary(found, waits, nodes)
+        shown = _shown(nodes, waits, list(version.definition.nodes))
+        output = found.output.value if found.output is not None else None
+        return RunDetail(run=summary, nodes=shown, output=output, error=_error(found.error))
 
     async def list(self, query: RunFilter) -> RunPage:
         """A page of runs, newest first."""
         chosen = views.RunFilter(
-            namespace=query.namespace,
+            namespace=None if query.all_namespaces else query.namespace or None,
             definition=query.definition,
             statuses=tuple(RunStatus(phase) for phase in query.phases),
             tags=query.tags,
         )
         page = await reads.list_runs(self._engine.database, chosen, limit=query.limit, cursor=_cursor(query.cursor))
         waits = await reads.waiting(self._engine.database, [run.id for run in page.runs if run.status not in TERMINAL])
-        runs = tuple(_summary(run, _words(waits.get(run.id))) for run in page.runs)
+        runs = tuple(_summary(run, _listed(waits.get(run.id, ()))) for run in page.runs)
         return RunPage(runs=runs, cursor=str(page.cursor or ""))
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Send a signal; a refused one is an error."""
         event = SignalReceived(id=signal_id, name=name, payload=Payload.of(payload), sender=sender)
         reply = await self._apply(namespace, run, event)
-        return "Already sent" if reply.outcome == "already_applied" else reply.details.get(signal_id, "Accepted")
+        if reply.outcome == "already_applied":
+            return "Already sent"
+        return reply.reason if reply.reason in (ACCEPTED, CONSUMED) else ACCEPTED
 
-    async def suspend(self, namespace: str, run: str, *, suspended: bool) -> None:
+    async def suspend(self, namespace: str, run: str, *, suspended: bool) -> bool:
         """Suspend, or resume, a run."""
         await self._apply(namespace, run, SuspendRequested(by=_BY) if suspended else ResumeRequested(by=_BY))
+        return True
 
-    async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> None:
+    async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
         """Cancel a run."""
-        await self._apply(
-            namespace, run, CancelRequested(mode="Now" if mode == "Now" else "Graceful", reason=reason, by=_BY)
-        )
+        chosen = CancelRequested(mode="Now" if mode == "Now" else "Graceful", reason=reason, by=_BY)
+        await self._apply(namespace, run, chosen)
+        return True
 
     async def _apply(self, namespace: str, run: str, event: Event) -> Reply:
         reply = await self._engine.apply(await self._id(namespace, run), event)
@@ -103,10 +111,7 @@ class DatabaseBackend:
         return reply
 
     async def _id(self, namespace: str, run: str) -> UUID:
-        try:
-            return UUID(run)
-        except ValueError:
-            return await reads.find_run(self._engine.database, namespace, run)
+        return await run_id(self._engine.database, namespace, run)
 
     async def _put(self, document: Mapping[str, Any]) -> Submitted:
         metadata = document["metadata"]
@@ -124,30 +129,18 @@ class DatabaseBackend:
         return Submitted(kind=kind, namespace=namespace, name=name, id=str(reply.run_id), result=result)
 
 
-def _placed(namespace: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document in the namespace that it names, else in the one of the command line."""
-    metadata = document.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    return {**document, "metadata": {"namespace": namespace, **metadata}}
+async def run_id(database: Database, namespace: str, run: str) -> UUID:
+    """The id of a run that a person named by its id or by its object's name; raises NotFoundError."""
+    try:
+        return UUID(run)
+    except ValueError:
+        return await reads.find_run(database, namespace or _NAMESPACE, run)
 
 
-def _check(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InvalidError with the problems of all documents."""
-    found: list[Problem] = []
-    for document in documents:
-        kind = document.get("kind")
-        title = f"{kind} {document['metadata'].get('name', '')}"
-        problems: tuple[Problem, ...]
-        if kind not in _KINDS:
-            problems = (Problem("kind", f"is {kind}; expected {' or '.join(_KINDS)}"),)
-        else:
-            problems = (parse_definition if kind == "WorkflowDefinition" else parse_run)(document)[1]
-        found += [Problem(f"{title}: {problem.path}", problem.message) for problem in problems]
-    if found:
-        raise InvalidError("manifest", tuple(found), hint="partita lint FILE")
-
-
-def _summary(run: views.RunView, waiting: str) -> RunSummary:
+def _summary(
+    run: views.RunView, waits: Sequence[projection.WaitSummary], nodes: Sequence[projection.NodeSummary] = ()
+) -> RunSummary:
+    error = f"{run.error.type}: {run.error.message}" if run.error is not None else ""
     return RunSummary(
         id=str(run.id),
         namespace=run.namespace,
@@ -156,35 +149,48 @@ def _summary(run: views.RunView, waiting: str) -> RunSummary:
         version=run.version,
         phase=run.status.value,
         progress=f"{run.done}/{run.total}",
-        waiting=waiting,
-        message=run.reason,
+        waiting=waiting_for(run.status, waits),
+        message=message_of(run.status, error, run.reason, nodes),
         created_at=run.created_at,
         finished_at=run.finished_at,
     )
 
 
-def _nodes(begun: Sequence[views.NodeView], names: Sequence[str]) -> tuple[NodeSummary, ...]:
+def _shown(
+    begun: Sequence[projection.NodeSummary], waits: Sequence[projection.WaitSummary], names: Sequence[str]
+) -> tuple[NodeSummary, ...]:
     """Every node in the definition's order; those that nothing has happened to are Pending."""
-    known = {node.node: node for node in begun}
-    return tuple(_node(name, known.get(name)) for name in names)
+    known = {node.name: node for node in begun}
+    return tuple(
+        NodeSummary(name=name, state=node.state, attempt=node.attempt, message=node_message(node, waits))
+        if (node := known.get(name)) is not None
+        else NodeSummary(name=name, state="Pending", attempt=0, message="")
+        for name in names
+    )
 
 
-def _node(name: str, node: views.NodeView | None) -> NodeSummary:
-    if node is None:
-        return NodeSummary(name=name, state="Pending", attempt=0, message="")
+def _node(node: views.NodeView) -> projection.NodeSummary:
     message = f"{node.error.type}: {node.error.message}" if node.error is not None else ""
-    return NodeSummary(name=name, state=node.state, attempt=node.attempt, message=message)
+    return projection.NodeSummary(name=node.node, state=node.state, attempt=node.attempt, message=message)
 
 
-def _waiting(detail: views.RunDetailView) -> str:
-    if detail.waits:
-        return f"event {detail.waits[0].name}"
-    timers = [timer for timer in detail.timers if timer.node]
-    return f"{timers[0].kind} {timers[0].node}" if timers else ""
+def _waits(detail: views.RunDetailView) -> list[projection.WaitSummary]:
+    signals = [
+        projection.WaitSummary(kind="signal", name=wait.name, node=wait.node, until=None, dead=None)
+        for wait in detail.waits
+    ]
+    timers = [
+        projection.WaitSummary(kind=timer.kind, name="", node=timer.node, until=timer.fire_at, dead=None)
+        for timer in detail.timers
+    ]
+    return signals + timers
 
 
-def _words(waiting: views.WaitingView | None) -> str:
-    return "" if waiting is None else f"{waiting.kind} {waiting.name}"
+def _listed(waits: Sequence[views.WaitingView]) -> list[projection.WaitSummary]:
+    return [
+        projection.WaitSummary(kind=wait.kind, name=wait.name, node=wait.node, until=wait.until, dead=None)
+        for wait in waits
+    ]
 
 
 def _error(error: ErrorInfo | None) -> Json:

@@ -12,12 +12,13 @@ from pathlib import Path
 import orjson
 
 from partita.domain.errors import InvalidError, Problem
-from partita.domain.manifest import load_documents
 from partita.domain.payload import Json
 
 
 def read_documents(path: Path) -> list[Mapping[str, Json]]:
     """The documents of a manifest file; ``-`` is standard input. Raises InvalidError."""
+    from partita.domain.manifest import load_documents  # noqa: PLC0415  # slow to import, and options come before files
+
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -39,7 +39,7 @@ def _headline(detail: RunDetail) -> Text:
     version = f" v{run.version}" if run.version is not None else ""
     line = Text.assemble((run.name, "bold"), f"  {run.definition}{version}  ", state(run.phase))
     line.append(f"  {run.progress}  {age(run.created_at, run.finished_at)}")
-    return line.append(f"  {run.message}" if run.message else "")
+    return line.append(f"  {run.message}" if run.message and not detail.error else "")
 
 
 def _nodes(nodes: tuple[NodeSummary, ...]) -> Table:

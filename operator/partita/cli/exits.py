@@ -1,7 +1,7 @@
 """Exit codes, and how each error becomes one line and one code.
 
-Invariant: this is the only place that maps errors to exit codes; ``partita --help`` prints the same table. A
-traceback reaches a person only for a defect of Partita itself.
+Invariant: this is the only place that maps errors to exit codes; ``partita --help`` and docs/cli.md print the same
+table. A traceback reaches a person only for a defect of Partita itself.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from partita.domain.errors import (
     ConflictError,
+    ForbiddenError,
     InvalidError,
     NotFoundError,
     PartitaError,
@@ -29,6 +30,9 @@ class Exit(IntEnum):
     CONFLICT = 4
     UNAVAILABLE = 5
     TIMEOUT = 6
+    FORBIDDEN = 7
+    DEFECT = 70
+    INTERRUPTED = 130
 
 
 MEANING = {
@@ -39,12 +43,16 @@ MEANING = {
     Exit.CONFLICT: "conflicts with what is recorded",
     Exit.UNAVAILABLE: "the database or cluster cannot be reached",
     Exit.TIMEOUT: "a bounded wait ended",
+    Exit.FORBIDDEN: "the credentials may not do this",
+    Exit.DEFECT: "a defect of Partita",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C",
 }
 
 _BY_CLASS: tuple[tuple[type[PartitaError], Exit], ...] = (
     (InvalidError, Exit.USAGE),
     (NotFoundError, Exit.NOT_FOUND),
     (ConflictError, Exit.CONFLICT),
+    (ForbiddenError, Exit.FORBIDDEN),
     (TimedOutError, Exit.TIMEOUT),
     (TooEarlyError, Exit.UNAVAILABLE),
     (UnavailableError, Exit.UNAVAILABLE),
@@ -52,11 +60,11 @@ _BY_CLASS: tuple[tuple[type[PartitaError], Exit], ...] = (
 
 
 def exit_code(error: PartitaError) -> Exit:
-    """The exit code of an error; one that is in no class of its own counts as a failed run."""
+    """The exit code of an error; one that is in no class of its own is nothing that a person did."""
     for kind, code in _BY_CLASS:
         if isinstance(error, kind):
             return code
-    return Exit.RUN_FAILED
+    return Exit.DEFECT
 
 
 def epilog() -> str:

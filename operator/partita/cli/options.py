@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from partita.cli.connect import Target
+from partita.cli.connect import Target, is_plugin
 from partita.cli.output import Format
 
+RUNS: Final = "Runs"
+TRY: Final = "Write and try workflows"
+LOOK: Final = "Look into the database"
+ADMINISTRATION: Final = "Install and operate"
+
 Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the result.")]
-Namespace = Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the run or definition.")]
-Run = Annotated[str, typer.Argument(help="The run's id, or (in a cluster) the name of its WorkflowRun.")]
-Manifest = Annotated[Path, typer.Argument(help="YAML file with definitions and runs; - reads standard input.")]
-DatabaseUrl = Annotated[
-    str, typer.Option("--database-url", help="PostgreSQL to talk to; without it the cluster of the kubeconfig.")
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        show_default=False,
+        help="Namespace of the run or definition; without it that of the kubeconfig's context, else default.",
+    ),
 ]
-Kubeconfig = Annotated[str, typer.Option("--kubeconfig", help="Kubeconfig file, as of kubectl.")]
-KubeContext = Annotated[str, typer.Option("--context", help="Context of the kubeconfig.")]
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run's id, or (in a cluster) the name of its WorkflowRun object.")
+]
+Manifest = Annotated[
+    Path, typer.Argument(metavar="FILE", help="YAML file with definitions and runs; - reads standard input.")
+]
+DatabaseUrl = Annotated[
+    str,
+    typer.Option(
+        "--database-url",
+        show_default=False,
+        hidden=is_plugin(),
+        help="PostgreSQL to talk to; without it PARTITA_DATABASE_URL, else the cluster of the kubeconfig.",
+    ),
+]
+Kubeconfig = Annotated[
+    str, typer.Option("--kubeconfig", show_default=False, help="Talk to the cluster of this kubeconfig.")
+]
+KubeContext = Annotated[
+    str, typer.Option("--context", show_default=False, help="Talk to the cluster of this context of the kubeconfig.")
+]
+Timeout = Annotated[
+    str, typer.Option("--timeout", show_default=False, help="Give up after this long, such as 10m; exits 6.")
+]
 
 
 def target(database_url: str, kubeconfig: str, context: str) -> Target:

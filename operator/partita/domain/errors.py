@@ -105,6 +105,12 @@ class OverloadedError(UnavailableError):
     reason = "Overloaded"
 
 
+class ForbiddenError(PartitaError):
+    """The credentials may not do this in the Kubernetes API."""
+
+    reason = "Forbidden"
+
+
 class TimedOutError(PartitaError):
     """A bounded wait ended before its condition came true."""
 

@@ -16,7 +16,15 @@ import aiohttp
 import kopf
 import orjson
 
-from partita.domain.errors import ConflictError, InvalidError, NotFoundError, PartitaError, Problem, UnavailableError
+from partita.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    PartitaError,
+    Problem,
+    UnavailableError,
+)
 from partita.domain.payload import Json
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -25,12 +33,6 @@ APPLY_PATCH = "application/apply-patch+yaml"
 LARGE = 1024 * 1024
 """Bytes above which a body is sent in pieces."""
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-
-class ForbiddenError(PartitaError):
-    """The credentials may not do this."""
-
-    reason = "Forbidden"
 
 
 class ContinueExpiredError(UnavailableError):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from partita.domain.errors import ConflictError, NotFoundError, PartitaError
+from partita.domain.errors import ConflictError, ForbiddenError, NotFoundError, PartitaError
 from partita.engine.reconcile import Installation
-from partita.kube.client import ForbiddenError, KubeClient
+from partita.kube.client import KubeClient
 from partita.kube.engine_object import EngineObject
 from partita.kube.hosting import Host
 from partita.kube.resources import CRDS, DEFINITIONS, ENGINES, GROUP, NAMESPACES, RUNS

@@ -4,56 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from partita.cli import options
-from partita.cli.connect import Target, settings_for
+from partita.cli.connect import database_settings
 from partita.cli.exits import Exit
 from partita.cli.output import Format, note, print_json, print_table
-from partita.domain.errors import InvalidError, Problem
-from partita.settings import Settings
-from partita.store import migrations, retention
-from partita.store import partitions as months
-from partita.store.database import Database
+
+if TYPE_CHECKING:
+    from partita.store.migrations import MigrationState
+    from partita.store.partitions import PartitionStatus
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command()(migrate)
+    app.command(rich_help_panel=options.ADMINISTRATION)(migrate)
     group = typer.Typer(help="Month partitions: make them in advance, drop old ones, look at them.")
     for command in (ensure, drop, status):
         group.command()(command)
-    app.add_typer(group, name="partitions", no_args_is_help=True)
+    app.add_typer(group, name="partitions", no_args_is_help=True, rich_help_panel=options.ADMINISTRATION)
 
 
 def migrate(
     wait: Annotated[bool, typer.Option("--wait", help="Wait up to five minutes for the database.")] = False,
+    with_roles: Annotated[
+        bool, typer.Option("--roles", help="Also make the roles for coordinators and for reads, with their options.")
+    ] = False,
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
 ) -> None:
     """Bring the schema up to this version and make the next months' partitions; safe to run any number of times."""
-    settings = _settings(database_url)
+    from partita.store import migrations, partitions, roles
 
-    async def work() -> tuple[tuple[migrations.MigrationState, ...], tuple[str, ...]]:
+    settings = database_settings(database_url)
+
+    async def work() -> tuple[tuple[MigrationState, ...], tuple[str, ...], tuple[str, ...]]:
         applied = await migrations.migrate(settings.database, wait_ms=300_000 if wait else None)
-        return applied, await months.ensure(settings)
+        made = await partitions.ensure(settings)
+        return applied, made, await roles.apply(settings.database) if with_roles else ()
 
-    applied, made = asyncio.run(work())
+    applied, made, new = asyncio.run(work())
     if output is Format.JSON:
-        print_json({"applied": [dataclasses.asdict(state) for state in applied], "partitions": list(made)})
+        states = [dataclasses.asdict(state) for state in applied]
+        print_json({"applied": states, "partitions": list(made), "roles": list(new)})
         return
-    rows = [(state.version, state.name, state.applied_at) for state in applied]
     schema = settings.database.schema
+    rows = [(state.version, state.name, state.applied_at) for state in applied]
     print_table(("version", "migration", "applied at"), rows, empty=f"schema {schema}: nothing to do, it is current")
     if made:
         note(f"schema {schema}: made {len(made)} partitions")
+    if new:
+        note(f"made the roles {' and '.join(new)}; try: GRANT them to the users that processes log in as")
 
 
 def ensure(output: options.Output = Format.TABLE, database_url: options.DatabaseUrl = "") -> None:
     """Make the missing partitions of this month and the next ones."""
-    made = asyncio.run(months.ensure(_settings(database_url)))
+    from partita.store import partitions
+
+    made = asyncio.run(partitions.ensure(database_settings(database_url)))
     if output is Format.JSON:
         print_json({"made": list(made)})
         return
@@ -65,7 +75,9 @@ def drop(
     database_url: options.DatabaseUrl = "",
 ) -> None:
     """Drop months older than PARTITA_RETENTION_MONTHS; a month with an unfinished run is kept, and said."""
-    report = asyncio.run(retention.drop(_settings(database_url)))
+    from partita.store import retention
+
+    report = asyncio.run(retention.drop(database_settings(database_url)))
     if output is Format.JSON:
         kept = [{"month": str(month), "reason": reason} for month, reason in report.kept.items()]
         print_json({"dropped": [str(month) for month in report.dropped], "kept": kept, "floor": report.floor})
@@ -77,11 +89,14 @@ def drop(
 
 def status(output: options.Output = Format.TABLE, database_url: options.DatabaseUrl = "") -> None:
     """Show every month: rows and size, unfinished runs, and whether the months ahead are there."""
-    settings = _settings(database_url)
+    from partita.store import partitions
+    from partita.store.database import Database
 
-    async def work() -> months.PartitionStatus:
+    settings = database_settings(database_url)
+
+    async def work() -> PartitionStatus:
         async with await Database.open(settings.database) as database:
-            return await months.status(database)
+            return await partitions.status(database)
 
     found = asyncio.run(work())
     if output is Format.JSON:
@@ -97,14 +112,6 @@ def status(output: options.Output = Format.TABLE, database_url: options.Database
     if found.ahead < 1:
         note("no month ahead: runs cannot start next month; try: partita partitions ensure")
         raise typer.Exit(Exit.CONFLICT)
-
-
-def _settings(database_url: str) -> Settings:
-    settings = settings_for(Target(database_url=database_url))
-    if not (settings.database.url or settings.database.migrations_url):
-        problem = Problem("--database-url", "is not set; expected postgresql://user:password@host/database")
-        raise InvalidError("database", (problem,), hint="export PARTITA_DATABASE_URL=…")
-    return settings
 
 
 def _size(count: int) -> str:

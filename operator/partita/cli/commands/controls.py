@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import os
 from enum import StrEnum
 from typing import Annotated
+from uuid import uuid4
 
 import typer
-import uuid6
 
 from partita.cli import options
 from partita.cli.backend import Backend
@@ -26,15 +27,20 @@ class Mode(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     for command in (signal, suspend, resume, cancel):
-        app.command()(command)
+        app.command(rich_help_panel=options.RUNS)(command)
 
 
 def signal(
     run: options.Run,
-    name: Annotated[str, typer.Argument(help="Name of the event that the run waits for.")],
-    payload: Annotated[str, typer.Argument(help="JSON payload, or @file.json.")] = "null",
-    signal_id: Annotated[str, typer.Option("--id", help="Sending the same id again changes nothing.")] = "",
-    namespace: options.Namespace = "default",
+    name: Annotated[str, typer.Argument(metavar="EVENT", help="Name of the event that the run waits for.")],
+    payload: Annotated[str, typer.Argument(metavar="[JSON]", help="Payload as JSON, or @file.json.")] = "null",
+    signal_id: Annotated[
+        str,
+        typer.Option(
+            "--id", show_default=False, help="Sending the same id again changes nothing; without it a new one."
+        ),
+    ] = "",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -42,10 +48,10 @@ def signal(
 ) -> None:
     """Send an event to a run. It is kept when the run does not wait for it yet."""
     value = json_value(payload, "PAYLOAD")
-    identity = signal_id or str(uuid6.uuid7())
+    identity = signal_id or str(uuid4())
 
     async def work(backend: Backend) -> str:
-        return await backend.signal(namespace, run, name, value, identity, getpass.getuser())
+        return await backend.signal(namespace, run, name, value, identity, _sender())
 
     answer = on_backend(options.target(database_url, kubeconfig, context), work)
     _say({"run": run, "signal": name, "id": identity, "state": answer}, output, f"signal {name} to {run}: {answer}")
@@ -53,7 +59,7 @@ def signal(
 
 def suspend(
     run: options.Run,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -65,7 +71,7 @@ def suspend(
 
 def resume(
     run: options.Run,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -78,8 +84,8 @@ def resume(
 def cancel(
     run: options.Run,
     mode: Annotated[Mode, typer.Option("--mode", help="Now skips the clean-up of the run.")] = Mode.GRACEFUL,
-    reason: Annotated[str, typer.Option("--reason", help="Kept in the run's history.")] = "",
-    namespace: options.Namespace = "default",
+    reason: Annotated[str, typer.Option("--reason", show_default=False, help="Kept in the run's history.")] = "",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -87,20 +93,32 @@ def cancel(
 ) -> None:
     """End a run as Cancelled."""
 
-    async def work(backend: Backend) -> None:
-        await backend.cancel(namespace, run, mode.value, reason)
+    async def work(backend: Backend) -> bool:
+        return await backend.cancel(namespace, run, mode.value, reason)
 
-    on_backend(options.target(database_url, kubeconfig, context), work)
-    _say({"run": run, "cancel": mode.value}, output, f"run {run}: cancel requested")
+    answered = on_backend(options.target(database_url, kubeconfig, context), work)
+    _say({"run": run, "cancel": mode.value, "answered": answered}, output, _sentence(run, "cancel requested", answered))
 
 
 def _suspend(run: str, namespace: str, output: Format, target: Target, *, suspended: bool) -> None:
-    async def work(backend: Backend) -> None:
-        await backend.suspend(namespace, run, suspended=suspended)
+    async def work(backend: Backend) -> bool:
+        return await backend.suspend(namespace, run, suspended=suspended)
 
-    on_backend(target, work)
-    word = "suspended" if suspended else "resumed"
-    _say({"run": run, "suspended": suspended}, output, f"run {run}: {word}")
+    answered = on_backend(target, work)
+    sentence = _sentence(run, "suspended" if suspended else "resumed", answered)
+    _say({"run": run, "suspended": suspended, "answered": answered}, output, sentence)
+
+
+def _sentence(run: str, done: str, answered: bool) -> str:
+    return f"run {run}: {done}" if answered else f"run {run}: sent; the operator has not answered yet"
+
+
+def _sender() -> str:
+    """Who sends; a user id that has no name, as in many containers, is no reason to fail."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _say(record: dict[str, object], output: Format, sentence: str) -> None:

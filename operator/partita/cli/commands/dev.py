@@ -1,42 +1,17 @@
-"""``partita dev run``: a manifest's runs on this machine alone, drawn live.
-
-Invariant: the manifests, the engine and the worker are those of the cluster; only the database is embedded and the
-worker lives in this process. Nothing is simulated, so what runs here runs there.
-"""
+"""``partita dev run``: a manifest's runs on this machine alone."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import dataclasses
-import signal
-import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Annotated
 
 import typer
-import uuid6
-from rich.live import Live
 
 from partita.cli import options
-from partita.cli.backend import RunDetail
 from partita.cli.commands.runs import exit_by_result
-from partita.cli.connect import Target, settings_for
-from partita.cli.database import DatabaseBackend
 from partita.cli.documents import pairs, read_documents
-from partita.cli.draw import picture
-from partita.cli.follow import follow
-from partita.cli.output import Format, note, print_json, stderr, stdout
+from partita.cli.output import Format, print_json
 from partita.domain.errors import InvalidError, Problem
-from partita.domain.payload import Json
-from partita.settings import Settings
-from partita.store import embedded, migrations, partitions
-from partita.worker import Tasks, load
-from partita.worker.process import serve
-
-_NAMESPACE = "default"
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +19,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Try workflows without a cluster.")
     group.callback()(_group)
     group.command()(run)
-    app.add_typer(group, name="dev", no_args_is_help=True)
+    app.add_typer(group, name="dev", no_args_is_help=True, rich_help_panel=options.TRY)
 
 
 def _group() -> None:
@@ -54,124 +29,31 @@ def _group() -> None:
 def run(
     file: options.Manifest,
     event: Annotated[
-        list[str] | None, typer.Option("--event", help="name=JSON, sent when a run waits for it; repeatable.")
+        list[str] | None,
+        typer.Option("--event", metavar="NAME=JSON", help="Sent when a run waits for it; repeatable."),
     ] = None,
-    tasks: Annotated[str, typer.Option("--tasks", help="module:app; without it tasks.py beside the file.")] = "",
+    tasks: Annotated[
+        str,
+        typer.Option("--tasks", metavar="MODULE:APP", show_default=False, help="Without it tasks.py beside the file."),
+    ] = "",
     output: options.Output = Format.TABLE,
     database_url: Annotated[
-        str, typer.Option("--database-url", help="PostgreSQL to use instead of the embedded one.")
+        str,
+        typer.Option("--database-url", show_default=False, help="PostgreSQL to use instead of the embedded one."),
     ] = "",
 ) -> None:
     """Run a manifest with an embedded PostgreSQL and a worker in this process, and draw it live."""
+    from partita.cli import local
+
     documents = read_documents(file)
     if not any(document.get("kind") == "WorkflowRun" for document in documents):
         problem = Problem("", "holds no WorkflowRun; expected one beside the definition")
         raise InvalidError(str(file), (problem,), hint="partita lint FILE")
     events = pairs(event or (), "--event")
-    registry = _tasks(tasks, file)
-    with _database(database_url) as settings:
-        details = asyncio.run(_run(settings, registry, documents, events, output))
+    registry = local.find_tasks(tasks, file)
+    with local.local_database(database_url) as settings:
+        details = asyncio.run(local.run_documents(settings, registry, documents, events, output))
     if output is Format.JSON:
         print_json(details)
     for detail in details:
         exit_by_result(detail)
-
-
-async def _run(
-    settings: Settings,
-    registry: Tasks,
-    documents: Sequence[Mapping[str, Json]],
-    events: list[tuple[str, Json]],
-    output: Format,
-) -> list[RunDetail]:
-    await migrations.migrate(settings.database)
-    await partitions.ensure(settings)
-    async with await DatabaseBackend.open(settings) as backend, _serving(settings, registry):
-        runs = [item.id for item in await backend.submit(_NAMESPACE, documents) if item.kind == "WorkflowRun"]
-        return [await _follow(backend, run_id, events, output) for run_id in runs]
-
-
-async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str, Json]], output: Format) -> RunDetail:
-    """Draw one run to its end, and answer its waits with the events that were given, each once."""
-    left = list(events)
-    last: RunDetail | None = None
-    live = Live(console=stdout if output is Format.TABLE else stderr, auto_refresh=False)
-    with live:
-        async for last in _views(backend, run_id, left):
-            live.update(picture(last), refresh=True)
-    for name, _ in left:
-        note(f"event {name}: the run never waited for it")
-    if last is None:
-        raise AssertionError(run_id)
-    return last
-
-
-async def _views(backend: DatabaseBackend, run_id: str, left: list[tuple[str, Json]]) -> AsyncIterator[RunDetail]:
-    async for detail in follow(backend, _NAMESPACE, run_id):
-        yield detail
-        for item in [item for item in left if item[0] in detail.run.waiting]:
-            left.remove(item)
-            await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(uuid6.uuid7()), "partita dev")
-
-
-class _Stop:
-    """Ends the worker of this process when the runs are over."""
-
-    def __init__(self) -> None:
-        self._handlers: list[Callable[[], None]] = []
-
-    def subscribe(self, signals: Iterable[signal.Signals], handler: Callable[[], None]) -> None:
-        """Remember what a signal would do."""
-        del signals  # Ctrl-C ends the whole command
-        self._handlers.append(handler)
-
-    def unsubscribe(self, signals: Iterable[signal.Signals]) -> None:
-        """Forget it."""
-        del signals
-        self._handlers.clear()
-
-    def __call__(self) -> None:
-        for handler in self._handlers:
-            handler()
-
-
-@contextlib.asynccontextmanager
-async def _serving(settings: Settings, registry: Tasks) -> AsyncIterator[None]:
-    """A worker beside the block."""
-    stop = _Stop()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(serve(settings, registry, signals=stop))
-        try:
-            yield
-        finally:
-            stop()
-
-
-@contextlib.contextmanager
-def _database(database_url: str) -> Iterator[Settings]:
-    settings = settings_for(Target(database_url=database_url))
-    if database_url:
-        yield settings
-        return
-    with embedded.shared(embedded.Server(embedded.default_folder())) as server:
-        database = dataclasses.replace(settings.database, url=server.url(), schema="partita_dev")
-        yield dataclasses.replace(settings, database=database)
-
-
-def _tasks(target: str, file: Path) -> Tasks:
-    """The registry that --tasks names, or the object ``app`` of tasks.py beside the manifest."""
-    sys.path.insert(0, str(Path.cwd()))
-    if target:
-        return load(target)
-    beside = file.with_name("tasks.py")
-    spec = spec_from_file_location("partita_dev_tasks", beside) if beside.is_file() else None
-    if spec is None or spec.loader is None:
-        problem = Problem("--tasks", f"is not given, and there is no {beside}; expected module:app")
-        raise InvalidError("dev", (problem,), hint="partita dev run FILE --tasks package.module:app")
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    found = getattr(module, "app", None)
-    if not isinstance(found, Tasks):
-        raise InvalidError("dev", (Problem(str(beside), "has no object app; expected app = Tasks()"),))
-    return found

@@ -21,20 +21,25 @@ T = TypeVar("T")
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command()(worker)
-    app.command()(operator)
+    for command in (worker, operator):
+        app.command(rich_help_panel=options.ADMINISTRATION)(command)
 
 
 def worker(
-    app: Annotated[str, typer.Argument(help="Where the tasks are: module:app, or a module with @task functions.")],
+    app: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE[:APP]", help="Where the tasks are: module:app, or a module with @task functions."
+        ),
+    ],
     queue: Annotated[list[str] | None, typer.Option("--queue", help="Queue to serve; repeatable.")] = None,
     namespace: Annotated[list[str] | None, typer.Option("-n", "--namespace", help="Only these; repeatable.")] = None,
     slots: Annotated[int, typer.Option("--slots", min=0, help="Tasks at a time; 0 takes PARTITA_WORKER_SLOTS.")] = 0,
     database_url: options.DatabaseUrl = "",
 ) -> None:
     """Execute tasks until stopped; SIGTERM lets running tasks finish and hands the others back."""
-    from partita.worker import load  # noqa: PLC0415  # other commands need no worker
-    from partita.worker.process import exit_process, serve  # noqa: PLC0415  # other commands need no worker
+    from partita.worker import load
+    from partita.worker.process import exit_process, serve
 
     sys.path.insert(0, str(Path.cwd()))
     settings = settings_for(Target(database_url=database_url))
@@ -55,7 +60,7 @@ def operator(
     health_port: Annotated[int, typer.Option("--health-port", help="Port of the probes; 0 serves none.")] = 0,
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
-    from partita.kube.operator import OperatorOptions, run_operator  # noqa: PLC0415  # other commands need no operator
+    from partita.kube.operator import OperatorOptions, run_operator
 
     settings = settings_for(Target(database_url=database_url))
     path = Path(kubeconfig) if kubeconfig else None
@@ -69,7 +74,7 @@ def _run(process: Coroutine[Any, Any, T]) -> T:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     try:
-        import uvloop  # noqa: PLC0415  # not on every platform
+        import uvloop
     except ImportError:
         return asyncio.run(process)
     return uvloop.run(process)

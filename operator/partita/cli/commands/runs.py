@@ -16,24 +16,24 @@ from partita.cli.exits import Exit
 from partita.cli.follow import follow
 from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
 from partita.domain.durations import parse_duration
-from partita.domain.state.rows import RunStatus
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     for command in (submit, get, list_runs, watch, wait):
-        app.command("list" if command is list_runs else command.__name__)(command)
+        name = "list" if command is list_runs else command.__name__
+        app.command(name, rich_help_panel=options.RUNS)(command)
 
 
 def submit(
     file: options.Manifest,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
 ) -> None:
-    """Deploy the definitions and start the runs of a manifest file."""
+    """Deploy the definitions and start the runs of a manifest file; all of it is checked first."""
     documents = read_documents(file)
     target = options.target(database_url, kubeconfig, context)
 
@@ -46,11 +46,14 @@ def submit(
         return
     rows = [(item.kind, item.namespace, item.name, item.result, item.id) for item in done]
     print_table(("kind", "namespace", "name", "result", "run id"), rows, empty="nothing to submit")
+    for item in done:
+        if item.kind == "WorkflowRun":
+            note(f"follow it: partita watch {item.reference} -n {item.namespace}")
 
 
 def get(
     run: options.Run,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -65,14 +68,25 @@ def get(
 
 
 def list_runs(
-    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Only this namespace.")] = "",
-    definition: Annotated[str, typer.Option("--definition", help="Only runs of this definition.")] = "",
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "-n",
+            "--namespace",
+            show_default=False,
+            help="Only this namespace; without it that of the kubeconfig's context, or with a database all.",
+        ),
+    ] = "",
+    all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="Every namespace.")] = False,
+    definition: Annotated[
+        str, typer.Option("--definition", show_default=False, help="Only runs of this definition.")
+    ] = "",
     phase: Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.")] = None,
     tag: Annotated[
         list[str] | None, typer.Option("--tag", help="Only with this tag; repeatable, all must fit.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")] = 50,
-    cursor: Annotated[str, typer.Option("--cursor", help="Where the page before ended.")] = "",
+    cursor: Annotated[str, typer.Option("--cursor", show_default=False, help="Where the page before ended.")] = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -80,7 +94,8 @@ def list_runs(
 ) -> None:
     """List runs, newest first."""
     query = RunFilter(
-        namespace=namespace or None,
+        namespace=namespace,
+        all_namespaces=all_namespaces,
         definition=definition or None,
         phases=tuple(_phase(word) for word in phase or ()),
         tags=tuple(tag or ()),
@@ -103,9 +118,9 @@ def list_runs(
 
 def watch(
     run: options.Run,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
-    timeout: Annotated[str, typer.Option("--timeout", help="Give up after this long, such as 10m.")] = "",
+    timeout: options.Timeout = "",
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
@@ -116,9 +131,9 @@ def watch(
 
 def wait(
     run: options.Run,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
-    timeout: Annotated[str, typer.Option("--timeout", help="Give up after this long, such as 10m.")] = "",
+    timeout: options.Timeout = "",
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
@@ -162,7 +177,7 @@ def _seconds(timeout: str) -> float | None:
 
 def exit_by_result(detail: RunDetail) -> None:
     """Leave with the exit code of a finished run."""
-    if detail.run.phase != RunStatus.SUCCEEDED:
+    if not detail.run.succeeded:
         raise typer.Exit(Exit.RUN_FAILED)
 
 
@@ -179,6 +194,8 @@ def _row(run: RunSummary) -> tuple[object, ...]:
 
 
 def _phase(word: str) -> str:
+    from partita.domain.state.rows import RunStatus
+
     known = {status.value.lower(): status.value for status in RunStatus}
     if word.lower() not in known:
         raise typer.BadParameter(f"{word!r} is no phase; expected one of {', '.join(known.values())}")
