@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Final, Protocol
+from uuid import uuid4
 
 from partita.domain.errors import PartitaError, UnavailableError
 from partita.domain.state.rows import ErrorInfo
@@ -93,6 +94,7 @@ class Reporter:
             attempt=task.attempt,
             lease_id=task.lease_id,
             worker_id=self._worker_id,
+            request_id=uuid4(),
             output=outcome.output if isinstance(outcome, Succeeded) else None,
             error=failed.error if failed else None,
             retryable=failed.retryable if failed else False,
