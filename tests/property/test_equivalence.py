@@ -77,7 +77,8 @@ def _both(single: World, batch: World, scenario: Scenario, picked: list[str]) ->
     picked.sort(key=lambda move: move != "time")  # a batch has one time
     for world in (single, batch):
         for key in sorted(world.store.ready):
-            world.claim(key.node)
+            if f"work {key.node}" in picked:
+                world.claim(key.node)
     known = len(single.store.signals)
     ids = [f"b{known}-{number}" for number in range(len(picked))]
     ids = [

@@ -143,7 +143,8 @@ def test_copies_have_every_field() -> None:
         id=RUN_ID, namespace="n", name="r", definition="d", version=3, status=RunStatus.FAILED, generation=1,
         revision=2, seq=3, reason="x", active=4, done=5, total=6, priority=1, error=ErrorInfo("t", "m"),
         pending_outcome="o", deadline_at=EPOCH, deadline_remaining_ms=7, cr_uid="u", cr_generation=8,
-        applied_suspend=True, applied_cancel=True, created_at=EPOCH, started_at=EPOCH, finished_at=EPOCH, retry_counts={"a": 1},
+        applied_suspend=True, applied_cancel=True, created_at=EPOCH, started_at=EPOCH, finished_at=EPOCH,
+        retry_counts={"a": 1},
     )  # fmt: skip  # a record with every field set
     task = TaskRow(
         node="a", index=2, kind="task", state=NodeState.FAILED, attempt=3, edges_settled=4, edges_live=5, fired=True,
