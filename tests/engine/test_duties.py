@@ -14,11 +14,15 @@ import pytest
 from uuid6 import uuid7
 
 from partita.domain.payload import Payload
-from partita.domain.state.events import CancelRequested, SignalReceived
+from partita.domain.state.effects import TimerKey
+from partita.domain.state.events import CancelRequested, Reply, SignalReceived
 from partita.engine.service import Service
 from partita.engine.supervisor import Supervisor
+from partita.engine.timers import Timers
 from partita.settings import Settings
+from partita.store.duties import DutyStore
 from tests.engine.hand_claims import LIVE_WORKER, claim, done
+from tests.engine.manual_clock import ManualClock
 from tests.waiting import until
 from tests.worker.hosted import Host, hosted
 
@@ -144,6 +148,37 @@ async def test_two_loops_fire_a_timer_once(settings: Settings) -> None:
         for run_id in runs:
             assert len(await one.events(run_id, "TimerDue")) == 1
         assert len(await one.fetch("SELECT FROM partita.ready_tasks")) == len(runs)
+
+
+async def test_a_timer_of_a_transaction_that_commits_late_is_found(settings: Settings) -> None:
+    fired: list[tuple[UUID, str]] = []
+
+    class Firing:
+        async def timer_due(self, run_id: UUID, timer: TimerKey) -> Reply:
+            fired.append((run_id, timer.node))
+            return Reply()
+
+    clock, late = ManualClock(), uuid7()
+    async with hosted(settings, duties=False) as host:
+        store = DutyStore(host.engine.database)
+        timers = Timers(store, Firing(), longest_ms=60_000, trail_ms=50, clock=clock)
+        connection = await asyncpg.connect(settings.database.url)
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(
+            "INSERT INTO partita.timers (run_id, fire_at, index, kind, node)"
+            " VALUES ($1, clock_timestamp() - interval '1 second', 0, 'wait', 'pause')",
+            late,
+        )
+        await timers.tick()
+        assert await timers.tick() == 60
+        await transaction.commit()
+        await timers.tick()
+        assert fired == [], "the position is past it"
+        clock.now += 1
+        await timers.tick()
+        assert fired == [(late, "pause")]
+        await connection.close()
 
 
 async def nothing_left(host: Host, table: str) -> bool:

@@ -236,6 +236,29 @@ async def test_an_idle_worker_of_another_process_is_woken(settings: Settings) ->
         assert (await sender.ended(await sender.start(), within=30))["status"] == "Succeeded"
 
 
+async def test_it_works_behind_a_transaction_pooling_proxy(settings: Settings) -> None:
+    pooled = replace(settings, database=replace(settings.database, pooled=True))
+    async with hosted(pooled) as sender, hosted(pooled, doubling(), poll_max_ms=50) as host:
+        await sender.deploy(*STEPS[:2], {"name": "pause", "dependsOn": ["second"], "wait": {"duration": "20ms"}})
+        run_id = await sender.start({"number": 5})
+        assert (await sender.ended(run_id))["status"] == "Succeeded"
+        assert host.worker is not None
+        await host.worker.heartbeat.ticked()
+        await host.duties.sweeper.ticked()
+        assert all(report.restarts == 0 for report in host.worker.report())
+
+
+async def test_every_start_of_a_worker_has_an_id_of_its_own(settings: Settings) -> None:
+    app = doubling()
+    async with hosted(settings, app) as one, hosted(settings, app) as two:
+        assert one.worker is not None
+        assert two.worker is not None
+        assert one.worker.worker_id != two.worker.worker_id
+        rows = await one.fetch("SELECT id, types, queues, draining FROM partita.workers")
+        assert {row["id"] for row in rows} == {one.worker.worker_id, two.worker.worker_id}
+        assert [tuple(row)[1:] for row in rows] == [(["double", "double-slowly"], ["default"], False)] * 2
+
+
 async def test_slots_bound_what_runs_at_the_same_time(settings: Settings) -> None:
     app, running, most = Tasks(), 0, 0
     three = asyncio.Barrier(3)

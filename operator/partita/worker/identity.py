@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from uuid6 import uuid7
+from partita.minting import new_id
 
 
 def new_worker_id() -> str:
@@ -13,4 +13,4 @@ def new_worker_id() -> str:
 
     It is made when a worker starts and not when it is built, so that forks of one process get ids of their own.
     """
-    return f"{socket.gethostname()[:63]}/{os.getpid()}/{uuid7()}"
+    return f"{socket.gethostname()[:63]}/{os.getpid()}/{new_id()}"

@@ -114,6 +114,7 @@ class Worker:
     async def stop(self, *, grace: float | None = None) -> None:
         """Take nothing new, let tasks finish for ``grace`` seconds (None: the setting), hand back the rest."""
         self.draining = True
+        self._engine.notices.outdated.remove(self._outdated)
         if self._wakeups is not None:
             self._wakeups.remove(self)
         await self._supervisor.stop_one(self.intake)
