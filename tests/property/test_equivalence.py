@@ -26,7 +26,7 @@ def _result(world: World) -> dict[str, Any]:
 
 
 @given(scenarios(racing=False), st.data())
-@examples(200)
+@examples(150)
 def test_the_order_of_independent_events_does_not_matter(scenario: Scenario, data: st.DataObject) -> None:
     first, second = World(scenario.definition()), World(scenario.definition())
     play(first, scenario, lambda _: 0)
@@ -35,7 +35,7 @@ def test_the_order_of_independent_events_does_not_matter(scenario: Scenario, dat
 
 
 @given(scenarios(), st.data())
-@examples(200)
+@examples(150)
 def test_a_slice_decides_as_the_whole_run_does(scenario: Scenario, data: st.DataObject) -> None:
     whole, sliced = World(scenario.definition()), World(scenario.definition(), mode="sliced")
     for world in (whole, sliced):
@@ -52,7 +52,7 @@ def test_a_slice_decides_as_the_whole_run_does(scenario: Scenario, data: st.Data
 
 
 @given(scenarios(), st.data())
-@examples(250)
+@examples(150)
 def test_a_batch_decides_as_single_events_do(scenario: Scenario, data: st.DataObject) -> None:
     single, batch = World(scenario.definition()), World(scenario.definition())
     start: list[Event] = [single.started(INPUT)]

@@ -22,7 +22,7 @@ def _no_attempt_twice(world: World) -> None:
 
 
 @given(scenarios(), st.data())
-@examples(300)
+@examples(200)
 def test_every_run_ends_and_keeps_its_invariants(scenario: Scenario, data: st.DataObject) -> None:
     world = World(scenario.definition())
     play(world, scenario, lambda count: data.draw(st.integers(0, count - 1)))
