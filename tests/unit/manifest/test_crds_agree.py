@@ -1,0 +1,89 @@
+"""The CRDs and the parser know the same fields, with the same bounds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from partita.domain.durations import LONGEST_TEXT, PATTERN
+from partita.domain.manifest import limits, reader, shapes
+from partita.domain.manifest.refusals import LATER
+from partita.domain.manifest.shapes import Shape
+
+CRDS = Path(__file__).parents[3] / "crds"
+
+
+def spec(name: str) -> Any:
+    crd = yaml.safe_load((CRDS / f"{name}.yaml").read_text(encoding="utf-8"))
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+DEFINITION = spec("workflowdefinitions")
+RUN = spec("workflowruns")
+NODE = DEFINITION["properties"]["nodes"]["items"]
+EVENT = NODE["properties"]["waitForEvent"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "schema"),
+    [
+        (shapes.SPEC, DEFINITION),
+        (shapes.DEFAULTS, DEFINITION["properties"]["defaults"]),
+        (shapes.TIER, DEFINITION["properties"]["defaults"]["properties"]["retry"]["items"]),
+        (shapes.TIER, NODE["properties"]["retry"]["items"]),
+        (shapes.NODE, NODE),
+        (shapes.TASK, NODE["properties"]["task"]),
+        (shapes.CASE, NODE["properties"]["switch"]["items"]),
+        (shapes.WAIT, NODE["properties"]["wait"]),
+        (shapes.EVENT, EVENT),
+        (shapes.ALTERNATIVE, EVENT["properties"]["anyOf"]["items"]),
+        (shapes.ON_TIMEOUT, EVENT["properties"]["onTimeout"]),
+        (shapes.ROUTE, NODE["properties"]["onError"]["items"]),
+        (shapes.RUN, RUN),
+        (shapes.DEFINITION_REF, RUN["properties"]["definitionRef"]),
+        (shapes.CANCEL, RUN["properties"]["cancel"]),
+        (shapes.SIGNAL, RUN["properties"]["signals"]["items"]),
+    ],
+)
+def test_fields(shape: Shape, schema: dict[str, Any]) -> None:
+    later = {name for owner, name in LATER if owner is shape}
+    assert {*schema["properties"]} == shape.names | later
+    assert not shape.names & later
+
+
+def properties(schema: Any) -> Any:
+    return schema["properties"]
+
+
+def whole(pattern: re.Pattern[str]) -> str:
+    """A pattern as a CRD writes it."""
+    return "^" + pattern.pattern.replace(r"\Z", "$")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (properties(DEFINITION)["nodes"]["maxItems"], limits.NODES),
+        (properties(DEFINITION)["description"]["maxLength"], limits.DESCRIPTION),
+        (properties(DEFINITION)["timeout"]["maxLength"], LONGEST_TEXT),
+        (properties(DEFINITION)["timeout"]["pattern"], PATTERN),
+        (properties(NODE)["description"]["maxLength"], limits.NODE_DESCRIPTION),
+        (properties(NODE)["dependsOn"]["maxItems"], limits.DEPENDS_ON),
+        (properties(NODE)["when"]["maxLength"], limits.CONDITION),
+        (properties(NODE)["timeout"]["maxLength"], limits.SHORT),
+        (properties(NODE)["retry"]["maxItems"], limits.TIERS),
+        (properties(NODE)["onError"]["maxItems"], limits.ROUTES),
+        (properties(NODE)["switch"]["maxItems"], limits.CASES),
+        (properties(NODE)["name"]["pattern"], whole(reader.NAME)),
+        (properties(properties(NODE)["task"])["type"]["pattern"], whole(reader.TASK_TYPE)),
+        (properties(properties(NODE)["task"])["queue"]["pattern"], whole(reader.QUEUE)),
+        (properties(EVENT)["name"]["maxLength"], limits.SHORT),
+        (properties(EVENT)["anyOf"]["maxItems"], limits.ALTERNATIVES),
+    ],
+)
+def test_bounds(theirs: object, ours: object) -> None:
+    assert theirs == ours
