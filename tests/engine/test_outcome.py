@@ -62,6 +62,21 @@ async def test_a_start_is_applied_once(behind: Engine, proxy: Proxy, other: Conn
     assert await other.fetchval("SELECT count(*) FROM partita.ready_tasks") == 1
 
 
+async def test_after_a_failover_the_report_is_sent_again_and_its_fence_tells_what_happened(
+    behind: Engine, proxy: Proxy, other: Connection
+) -> None:
+    """A promoted standby may give the same transaction id to something else, so the id is not asked for."""
+    await start(behind, support.CHAIN)
+    (task,) = await claim(other)
+    transactor = behind.coordinator._lanes[0]._transactor
+    transactor._timeline = (transactor._timeline[0], "00000000")
+    proxy.loss = Loss.ANSWER
+    reply = await behind.report(done(task), OFFER)
+    assert reply.outcome == "already_applied"
+    assert reply.next is not None
+    assert reply.next.node == "b"
+
+
 async def test_a_report_sent_again_by_its_worker_is_answered_with_the_task_that_was_handed_on(
     engine: Engine, other: Connection
 ) -> None:

@@ -31,6 +31,8 @@ class Transactor:
         self._tools = tools
         self._connection = connection
         self._turn = asyncio.Lock()
+        self._timeline = (0, "")
+        """The server's timeline, and the number of the connection on which it was asked for."""
         self.transactions = 0
         """Transactions begun, for figures and tests."""
 
@@ -96,6 +98,9 @@ class Transactor:
                 if wait:
                     await self._bound_waiting(connection)
                 await batch.run(connection)
+                if self._timeline[0] != self._connection.connects:
+                    timeline = await connection.fetchval(self._tools.sql("timeline"))
+                    self._timeline = (self._connection.connects, timeline)
                 complete = True
         except Exception as error:
             if not (complete and is_disconnect(error) and await self._committed(batch.xid, group)):
@@ -115,11 +120,14 @@ class Transactor:
         while True:
             try:
                 async with self._connection.transaction(_patience(group)) as connection:
-                    status = await connection.fetchval(text, xid)
+                    row = await connection.fetchrow(text, xid)
             except Exception as error:
                 if not is_store_error(error) or is_disconnect(error):
                     raise
                 return False
+            status, timeline = row or ("", "")
+            if timeline != self._timeline[1]:
+                return False  # a standby took over, which may have given the same id to another transaction
             if status != "in progress" or not await backoff.pause():
                 return bool(status == "committed")
 

@@ -187,6 +187,10 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS recorded;
 
+-- name: timeline
+-- Changes when a standby is promoted: transaction ids of before say nothing on the new timeline.
+SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+
 -- name: transaction_outcome
--- How a transaction whose COMMIT was not answered ended, as far as the server knows.
-SELECT pg_xact_status($1::text::xid8);
+-- How a transaction whose COMMIT was not answered ended, as far as this server knows, and the server's timeline.
+SELECT pg_xact_status($1::text::xid8), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
