@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster.errors import ClusterError
+from partita.domain.errors import PartitaError
 from partita.kube.resources import DEFINITIONS, RUNS
 from partita.settings import Settings
 from partita.store.database import Database
@@ -188,7 +189,7 @@ async def test_what_this_version_does_not_know_is_refused_or_named(
 
 async def test_an_input_of_two_mebibytes_never_becomes_an_object(here: Namespace) -> None:
     manifest = run("huge", "chain", input={"text": "x" * (2 * 1024 * 1024)})
-    with pytest.raises(Exception, match=r"(?i)too large|limit|exceeds"):
+    with pytest.raises(PartitaError, match=r"(?i)too large|larger than|limit|exceeds"):
         await here.create(manifest)
     with pytest.raises(ClusterError):
         await here.kubectl("get", "wfr", "huge")

@@ -64,6 +64,8 @@ class Term:
         self._engine = engine
         self._store = store
         self._installation = installation
+        self._sight = ProjectionStore(engine.database, "operator-status")
+        """A connection of its own, since those who work wait on the other one while the database is away."""
         self._supervisor = Supervisor()
         self._mirror = Mirror()
 
@@ -84,6 +86,7 @@ class Term:
         finally:
             await kopf.stop()
             await self._supervisor.stop()
+            await self._sight.close()
 
     def _watched(self) -> tuple[str, ...]:
         """Namespaces that kopf watches: the chosen ones and our own, where the WorkflowEngine is; empty means all."""
@@ -137,4 +140,4 @@ class Term:
         )
 
     def _watch(self, target: EngineObject, epoch: int) -> EngineWatch:
-        return EngineWatch(target, self._store, self._supervisor.report, leader=self._options.identity, epoch=epoch)
+        return EngineWatch(target, self._sight, self._supervisor.report, leader=self._options.identity, epoch=epoch)

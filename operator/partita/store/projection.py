@@ -49,9 +49,10 @@ class RefusalRow:
 class ProjectionStore:
     """The operator's statements on one dedicated connection. Errors are those of ``domain.errors``."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, purpose: str = "operator") -> None:
+        """``purpose``: the connection's name for whoever looks at the server."""
         self._sql = database.sql
-        self._connection = database.dedicated("operator")
+        self._connection = database.dedicated(purpose)
         self._lock = asyncio.Lock()
 
     async def close(self) -> None:

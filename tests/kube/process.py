@@ -1,0 +1,70 @@
+"""An operator as a process of its own, for tests that kill it.
+
+    python -m tests.kube.process KUBECONFIG IDENTITY [--die-before-status]
+
+Settings come from the environment. With ``--die-before-status`` the process kills itself, as ``kill -9`` would, right
+before the first status of a run is written: its transaction is committed then, and nobody was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+from partita.kube.operator import OperatorOptions, run_operator
+from partita.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+DIE = "--die-before-status"
+
+
+@contextmanager
+def operator_process(
+    kubeconfig: Path, settings: Settings, identity: str, *arguments: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start an operator; it is killed at the end of the block if it still runs."""
+    command = [sys.executable, "-m", "tests.kube.process", str(kubeconfig), identity, *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment(settings)})
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(timeout=10)
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The variables that carry these settings to another process."""
+    operator = {
+        f"PARTITA_OPERATOR_{item.name.upper()}": _text(getattr(settings.operator, item.name))
+        for item in fields(settings.operator)
+    }
+    return {**operator, "PARTITA_DATABASE_URL": settings.database.url}
+
+
+def _text(value: object) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+async def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Run the operator until SIGTERM."""
+    kubeconfig, identity, *rest = sys.argv[1:]
+    options = OperatorOptions(
+        kubeconfig=Path(kubeconfig), identity=identity, before_write=_die if DIE in rest else None
+    )
+    asyncio.run(run_operator(Settings.load(os.environ), options))
+
+
+if __name__ == "__main__":
+    main()
