@@ -249,8 +249,8 @@ def _detail(item: Mapping[str, Any]) -> RunDetail:
 
 
 def _error(status: Mapping[str, Any]) -> Json:
-    """Why the run failed, in the parts that the status names; details are in the database only."""
-    if status.get("phase") != "Failed":
+    """Why the run ended badly, in the parts that the status names; details are in the database only."""
+    if status.get("phase") not in ("Failed", "Cancelled"):
         return None
     message = status.get("message") or ""
     typed = _TYPED.fullmatch(message)
