@@ -109,6 +109,13 @@ async def test_a_second_signal_ends_a_worker_at_once(
         assert await worker.exit_code() != 0
 
 
+async def test_a_worker_that_never_reached_its_database_can_be_stopped(start_worker: StartWorker) -> None:
+    worker = start_worker("postgresql://nobody@127.0.0.1:1/nowhere", PARTITA_DATABASE_PATIENCE_MS="100")
+    await worker.says("service heartbeat: ")
+    worker.send(signal.SIGTERM)
+    assert await worker.exit_code() == 0
+
+
 async def test_of_two_workers_that_report_one_attempt_one_wins(settings: Settings) -> None:
     async with hosted(settings, duties=False) as one, hosted(settings, duties=False) as two:
         await one.deploy({"name": "only", "task": {"type": "step"}}, output={"by": "${nodes.only.output}"})

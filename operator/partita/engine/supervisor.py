@@ -161,11 +161,11 @@ class Jobs:
         _, pending = await asyncio.wait(self._tasks, timeout=seconds)
         return not pending
 
-    async def cancel(self) -> None:
-        """Cancel what is left and wait for it."""
+    async def cancel(self, seconds: float | None = None) -> None:
+        """Cancel what is left and wait for it, at most this many seconds."""
         for task in tuple(self._tasks):
             task.cancel()
-        await self.join()
+        await self.join(seconds)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -91,13 +91,15 @@ async def _serve(
     supervisor.start(*duties.services)
     try:
         if not await _unless(stop, worker.start()):
+            await worker.abort()
             return STOPPED
         if started is not None:
             started(worker)
         await _unless(stop, worker.wait_stop_wanted())
         stop.set()
         log.info("worker %s stops%s", worker.worker_id, f": {worker.stop_reason}" if worker.stop_reason else "")
-        await _unless(now, worker.stop())
+        if not await _unless(now, worker.stop()):
+            await worker.abort()
         return STOPPED if worker.ended and not worker.stop_reason else STUCK
     finally:
         await supervisor.stop()

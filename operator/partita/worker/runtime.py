@@ -131,6 +131,15 @@ class Worker:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.ended = ended
 
+    async def abort(self) -> None:
+        """Stop at once; what it held is found by the sweeper. Also after a ``start`` that was cancelled."""
+        self.draining = True
+        self._reporter.give_up()
+        await self._supervisor.stop(grace=0)
+        await self._jobs.cancel(_LAST_REPORTS)
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        await self._session.close()
+
     def report(self) -> tuple[ServiceReport, ...]:
         """State of the worker's own services."""
         return self._supervisor.report()
