@@ -65,13 +65,13 @@ class NewRun:
 async def held_keys(connection: Connection, sql: Sql, keys: Sequence[RunKey]) -> dict[RunKey, HeldKey]:
     """Which of these keys are held, and by what."""
     records = await connection.fetch(sql("start_keys"), *zip(*keys, strict=True))
+    if not records:
+        return {}
+    ids = [record["run_id"] for record in records]
+    runs = await connection.fetch(sql("start_key_runs"), ids, min(ids), max(ids))
+    known = {run["id"]: (RunStatus(run["status"]), run["cr_uid"] or "") for run in runs}
     return {
-        RunKey(*record[:3]): HeldKey(
-            record["run_id"],
-            record["input_hash"],
-            RunStatus(record["status"]) if record["status"] else None,
-            record["cr_uid"] or "",
-        )
+        RunKey(*record[:3]): HeldKey(record["run_id"], record["input_hash"], *known.get(record["run_id"], (None, "")))
         for record in records
     }
 

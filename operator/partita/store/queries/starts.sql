@@ -1,19 +1,21 @@
 -- Starting runs: insert-only, so that no start waits for a run.
 
 -- name: start_keys
--- hot: pruned
--- The runs that hold these keys; status null when the run's month is gone.
-SELECT wanted.scope, wanted.namespace, wanted.key, held.run_id, held.input_hash, run.status, run.cr_uid
+-- hot: queue
+-- The runs that hold these keys.
+SELECT wanted.scope, wanted.namespace, wanted.key, held.run_id, held.input_hash
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (scope, namespace, key)
 CROSS JOIN LATERAL (
     SELECT run_id, input_hash FROM :"schema".run_keys AS row
     WHERE row.scope = wanted.scope AND row.namespace = wanted.namespace AND row.key = wanted.key
       AND (row.expires_at IS NULL OR row.expires_at > clock_timestamp())
     LIMIT 1
-) AS held
-LEFT JOIN LATERAL (
-    SELECT status, cr_uid FROM :"schema".workflow_runs AS row WHERE row.id = held.run_id LIMIT 1
-) AS run ON true;
+) AS held;
+
+-- name: start_key_runs
+-- hot: pruned
+-- What became of the runs that hold keys; none where the run's month is gone.
+SELECT id, status, cr_uid FROM :"schema".workflow_runs WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3;
 
 -- name: start_versions
 -- hot: queue

@@ -71,13 +71,14 @@ DELETE FROM :"schema".ready_tasks WHERE ctid = ANY (ARRAY (
 
 -- name: clear_leases
 -- hot: queue
--- node null: all of the run.
+-- node null: all of the run. OFFSET 0 keeps the lookup a lookup: merged into the join, it may become a scan.
 DELETE FROM :"schema".task_leases WHERE ctid = ANY (ARRAY (
     SELECT lease.ctid
     FROM unnest($1::uuid[], $2::text[], $3::int[]) AS key (run_id, node, index)
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".task_leases AS row
         WHERE row.run_id = key.run_id AND (key.node IS NULL OR (row.node = key.node AND row.index = key.index))
+        OFFSET 0
     ) AS lease
 ));
 
@@ -91,6 +92,7 @@ DELETE FROM :"schema".timers WHERE ctid = ANY (ARRAY (
         SELECT ctid FROM :"schema".timers AS row
         WHERE row.run_id = key.run_id
           AND (key.kind IS NULL OR (row.kind = key.kind AND row.node = key.node AND row.index = key.index))
+        OFFSET 0
     ) AS timer
 ));
 
@@ -103,6 +105,7 @@ DELETE FROM :"schema".waits WHERE ctid = ANY (ARRAY (
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".waits AS row
         WHERE row.run_id = key.run_id AND (key.node IS NULL OR (row.node = key.node AND row.index = key.index))
+        OFFSET 0
     ) AS wait
 ));
 
