@@ -167,9 +167,9 @@ async def _measure(settings: Settings, arguments: argparse.Namespace) -> list[di
         if profile:
             profile.disable()
             pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+        after = await _counters(settings.database.url)
         lone = await _lone(engine, connection)
     await connection.close()
-    after = await _counters(settings.database.url)
     steps = arguments.runs * STEPS
     delta = {name: after[name] - before[name] for name in after}
     latencies = sorted(driver.tally.latencies)

@@ -97,10 +97,11 @@ class Load:
     async def _ended(self) -> None:
         deadline = time.monotonic() + _PATIENCE
         question = _sql(self.engine.settings, 'SELECT EXISTS (SELECT FROM :"schema".open_runs)')
-        while await self.observer.fetchval(question):
-            if time.monotonic() > deadline:
-                raise SystemExit(f"bench: runs are still open after {_PATIENCE:.0f} s; see partita list")
-            await asyncio.sleep(_POLL)
+        async with self.observer.transaction():  # one commit, however often it is asked; READ COMMITTED keeps no snapshot
+            while await self.observer.fetchval(question):
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"bench: runs are still open after {_PATIENCE:.0f} s; see partita list")
+                await asyncio.sleep(_POLL)
 
     async def _check(self) -> None:
         succeeded = await self.succeeded()

@@ -32,7 +32,7 @@ class Options:
 DEFAULTS: Final = {
     "runs": ("workflow runs of one measurement", 4_000, 60),
     "repeats": ("measurements, of which the median is printed", 7, 2),
-    "workers": ("worker processes; 0: the process that submits also works", 0, 0),
+    "workers": ("worker processes; 0: the process that submits also works", 1, 0),
     "slots": ("tasks that one worker executes at the same time", 400, 20),
     "submitters": ("starts that are under way at the same time", 400, 20),
 }

@@ -18,7 +18,7 @@ GOAL = 15_000
 
 def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
-    options = parse(arguments, "submit", "Starts a second of one process.", runs=10_000, submitters=1_000)
+    options = parse(arguments, "submit", "Starts a second of one process.", runs=10_000, submitters=1_000, workers=0)
     with measured() as settings:
         emit(run(measure(settings, options)))
 
