@@ -7,8 +7,10 @@ version that was used longest ago, which is then parsed again.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID
 
@@ -22,6 +24,7 @@ from partita.domain.payload import Json, Payload, encode
 from partita.engine.requests import Deployed, Version
 from partita.store import definitions as store
 from partita.store.database import Connection, Database
+from partita.store.errors import boundary
 
 _API: Final = "partita.dev/v1alpha1"
 _CACHE: Final = 1_000
@@ -37,10 +40,18 @@ class Definitions:
         self._parsed: OrderedDict[Key, Version] = OrderedDict()
         self._deployed: dict[tuple[str, str], Key] = {}
         self._writer = database.dedicated("definitions", planner=False)
+        self._turn = asyncio.Lock()
 
     async def close(self) -> None:
         """Give back the connection."""
         await self._writer.close()
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[Connection]:
+        """A transaction on the one connection, after those before it; its errors are those of ``domain.errors``."""
+        with boundary():
+            async with self._turn, self._writer.transaction() as connection:
+                yield connection
 
     async def deploy(self, namespace: str, name: str, spec: Json, *, created_by: str = "") -> Deployed:
         """Store a spec under the next version, or deploy the version that has the same content again.
@@ -53,7 +64,7 @@ class Definitions:
         if definition is None or problems:
             raise InvalidError(f"WorkflowDefinition {namespace}/{name}", tuple(problems), hint="partita lint")
         text = encode(spec, f"WorkflowDefinition {namespace}/{name}")
-        async with self._writer.transaction() as connection:
+        async with self._writing() as connection:
             row = await store.deploy(
                 connection, self._database.sql, namespace, name, text, definition.content_hash, created_by, uuid7()
             )
@@ -64,7 +75,7 @@ class Definitions:
     async def delete(self, namespace: str, name: str) -> bool:
         """Delete softly: starts are refused, runs go on. False when there was nothing to delete."""
         self.forget(namespace, name)
-        async with self._writer.transaction() as connection:
+        async with self._writing() as connection:
             return await store.delete(connection, self._database.sql, namespace, name)
 
     def forget(self, namespace: str, name: str) -> None:

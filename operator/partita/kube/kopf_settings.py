@@ -30,6 +30,7 @@ def kopf_settings(settings: Settings) -> kopf.OperatorSettings:
     made.queueing.worker_limit = max(settings.operator.worker_limit, settings.engine.batch_size)
     made.queueing.idle_timeout = IDLE_SECONDS
     made.queueing.exit_timeout = 2.0
+    made.execution.default_backoff = 5
     made.posting.enabled = False
     made.posting.loggers = False
     made.posting.level = logging.WARNING
