@@ -97,7 +97,7 @@ class Load:
     async def _ended(self) -> None:
         deadline = time.monotonic() + _PATIENCE
         question = _sql(self.engine.settings, 'SELECT EXISTS (SELECT FROM :"schema".open_runs)')
-        async with self.observer.transaction():  # one commit, however often it is asked; READ COMMITTED keeps no snapshot
+        async with self.observer.transaction():  # one commit; keeps no snapshot between questions
             while await self.observer.fetchval(question):
                 if time.monotonic() > deadline:
                     raise SystemExit(f"bench: runs are still open after {_PATIENCE:.0f} s; see partita list")
