@@ -84,6 +84,30 @@ def test_long_chains_of_conditions_cost_no_depth() -> None:
     assert condition.test(SCOPE)
 
 
+@pytest.mark.parametrize(
+    ("source", "visits"),
+    [
+        ("input.l.map(a, a + 1)", 200 * 3),
+        ("input.l.map(a, a > 5, a + 1)", 200 * 6),
+        ("input.l.exists(a, a == 0)", 200 * 3),
+        ("input.l.map(a, [1, 2].map(b, b))", 200 * 5 + 200 * 2),
+        ("1 in input.l", 200),
+        ("input.l == input.l", 200),
+        ("input.l + input.l", 400),
+        ("size(input.l)", 201),
+        ("range(50)", 51),
+        ("input.text + 'x'", 500_001 >> 6),
+        ("lower(input.text)", 1 + (500_000 >> 6)),
+        ("input.one", 0),
+        ("input.one + 1 > 2 && true", 0),
+    ],
+)
+def test_what_work_costs(source: str, visits: int) -> None:
+    frame = Frame(SCOPE)
+    compile_program(f"[{source}, input.one]", None).value(frame)
+    assert limits.VISITS - frame.left == visits
+
+
 def test_the_budget_is_shared_by_all_expressions_of_a_field() -> None:
     one = "${input.large.map(x, x).size()}"
     assert compile_template({"a": one}).render(SCOPE) == {"a": 10_000}
