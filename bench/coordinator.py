@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
+import gc
 import os
 import pstats
 import time
@@ -206,6 +207,8 @@ def main() -> None:
     arguments = parser.parse_args()
     engine = EngineSettings(lanes=arguments.lanes, batch_size=arguments.batch)
     settings = Settings(database=DatabaseSettings(url=os.environ.get("PARTITA_DATABASE_URL", "")), engine=engine)
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # the default looks through thousands of waiting requests every few milliseconds
     server = None
     if not settings.database.url:
         server = Server(Path(mkdtemp(prefix="partita-bench-")) / "data")

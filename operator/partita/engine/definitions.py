@@ -15,12 +15,12 @@ from typing import Final
 from uuid import UUID
 
 import orjson
-from uuid6 import uuid7
 
 from partita.domain.errors import DefinitionNotFoundError, EngineError, InvalidError
 from partita.domain.manifest import definition_from_spec, parse_definition
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload, encode
+from partita.engine.identifiers import new_id
 from partita.engine.requests import Deployed, Version
 from partita.store import definitions as store
 from partita.store.database import Connection, Database
@@ -66,7 +66,7 @@ class Definitions:
         text = encode(spec, f"WorkflowDefinition {namespace}/{name}")
         async with self._writing() as connection:
             row = await store.deploy(
-                connection, self._database.sql, namespace, name, text, definition.content_hash, created_by, uuid7()
+                connection, self._database.sql, namespace, name, text, definition.content_hash, created_by, new_id()
             )
         self._deployed[namespace, name] = (row.id, row.version)
         self._keep(_version(row.id, row.version, definition))

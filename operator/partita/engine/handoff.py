@@ -8,13 +8,13 @@ work that is a whole level of priority more urgent waits in the queue; that is l
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from partita.domain.state.effects import Enqueue
 from partita.domain.state.rows import NodeKey, RunStatus
+from partita.engine.identifiers import new_id
 from partita.engine.requests import ClaimedTask, Offer
 from partita.engine.submissions import Reported
 from partita.engine.turns import Group, Turn
@@ -95,7 +95,7 @@ def _lease(group: Group, turn: Turn, offer: Offer, enqueue: Enqueue, now: dateti
     if task is None or task.input is None:
         return None  # a retry: its input was not read, and whoever claims it will
     deadline = now + timedelta(milliseconds=enqueue.timeout_ms)
-    lease = NewLease(uuid.uuid4(), one.report.request_id, offer.worker_id, deadline)
+    lease = NewLease(new_id(), one.report.request_id, offer.worker_id, deadline)
     group.handed[task.key] = lease
     return ClaimedTask(
         run_id=effects.run.id,

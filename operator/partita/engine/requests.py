@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from uuid6 import uuid7
-
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload
 from partita.domain.state.events import ControlsApplied
 from partita.domain.state.rows import ErrorInfo, RunStatus
+from partita.engine.identifiers import new_id
 
 PROTOCOL = 1
 """The engine protocol that this program speaks; a schema may demand a newer one, and then the process stops."""
@@ -46,7 +45,7 @@ class StartRequest:
     version: int | None = None
     run_id: UUID | None = None
     """None takes ``request_id``, which is a UUIDv7, so that the same request can never start two runs."""
-    request_id: UUID = field(default_factory=uuid7)
+    request_id: UUID = field(default_factory=new_id)
     cr: CrRef | None = None
     idempotency_key: str | None = None
     start_at: datetime | None = None
@@ -83,7 +82,7 @@ class Report:
     attempt: int
     lease_id: UUID
     worker_id: str
-    request_id: UUID = field(default_factory=uuid7)
+    request_id: UUID = field(default_factory=new_id)
     output: Payload | None = None
     error: ErrorInfo | None = None
     retryable: bool = False

@@ -7,6 +7,7 @@ anything that looks columns up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,13 @@ from partita.domain.state.effects import Enqueue, HistoryEntry, RecordedSignal
 from partita.domain.state.rows import ErrorInfo, ReadyKey, RunRow, TaskRow, TimerRow, WaitRow
 
 Row = tuple[Any, ...]
+
+
+def arrays(rows: Sequence[Row]) -> list[Row]:
+    """The rows as one array a column. A column that is null in every row becomes an empty array, which costs nothing
+    to send and which ``unnest`` fills up with nulls."""
+    length = len(rows)
+    return [() if column.count(None) == length else column for column in zip(*rows, strict=True)]
 
 
 def error_text(error: ErrorInfo | None) -> str | None:

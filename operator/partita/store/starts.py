@@ -97,12 +97,12 @@ async def insert_runs(connection: Connection, sql: Sql, runs: Sequence[NewRun]) 
     """Insert the run rows; False when another transaction inserted one of the ids meanwhile."""
     rows = [_run_row(run) for run in runs]
     try:
-        await connection.fetch(sql("insert_runs"), *zip(*rows, strict=True))
+        await connection.fetch(sql("insert_runs"), *columns.arrays(rows))
     except UniqueViolationError:
         return False  # the transaction is of no more use, and its caller begins again
     open_rows = [_open_row(run) for run in runs if run.effects.run.status not in TERMINAL]
     if open_rows:
-        await connection.fetch(sql("insert_open_runs"), *zip(*open_rows, strict=True))
+        await connection.fetch(sql("insert_open_runs"), *columns.arrays(open_rows))
     return True
 
 

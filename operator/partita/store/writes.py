@@ -189,6 +189,6 @@ class Writes:
         )
         for name, rows, extra in statements:
             if rows:
-                await connection.fetch(sql(name), *zip(*rows, strict=True), *extra)
+                await connection.fetch(sql(name), *columns.arrays(rows), *extra)
         if self.closed:
             await connection.fetch(sql("delete_open_runs"), self.closed)
