@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -27,7 +28,19 @@ _left: ContextVar[list[int] | None] = ContextVar("_left", default=None)
 _ATOM = re.compile(r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[0-9]+(?:,[0-9]*)?\}|.", re.DOTALL)
 _WIDE = re.compile(r"\\[wWdDsSpP]|\[\^|\.\Z|\[.*(?:\\[wWdDsSpP]|[^\x00-\x7f])", re.DOTALL)
 
-Matcher = Callable[[str], bool]
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A compiled pattern."""
+
+    size: int
+    """Upper bound of what it expands to."""
+    occurs_in: Callable[[str], bool]
+    """Whether it occurs in a text."""
+
+    def work(self, text: str) -> int:
+        """What looking for it in a text costs at most, in units of 12 ns (measured with Unicode classes)."""
+        return self.size * len(text)
 
 
 @contextmanager
@@ -40,8 +53,8 @@ def pattern_budget(size: int = LARGEST_TOGETHER) -> Iterator[None]:
         _left.reset(token)
 
 
-def compile_pattern(pattern: str) -> Matcher:
-    """A function that tells whether the pattern occurs in a text. Raises ValueError that says what is wrong."""
+def compile_pattern(pattern: str) -> Pattern:
+    """Compile a pattern. Raises ValueError that says what is wrong with it."""
     if len(pattern) > LONGEST:
         raise ValueError(f"has {len(pattern):,} characters; expected at most {LONGEST:,}")
     left = _left.get()
@@ -53,12 +66,13 @@ def compile_pattern(pattern: str) -> Matcher:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Matcher:
-    if expanded_size(pattern) > LARGEST:
+def _compiled(pattern: str) -> Pattern:
+    size = expanded_size(pattern)
+    if size > LARGEST:
         raise ValueError("repeats too much; expected smaller numbers in {…}")
     try:
         schema = core_schema.str_schema(pattern=pattern, strict=True, regex_engine="rust-regex")
-        return SchemaValidator(schema).isinstance_python
+        return Pattern(size, SchemaValidator(schema).isinstance_python)
     except SchemaError as error:
         raise ValueError(_reason(str(error))) from error
 

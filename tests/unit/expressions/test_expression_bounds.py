@@ -56,6 +56,7 @@ STEPS = "needs more than 200,000 steps for this much data; expected a smaller li
         ("input.l.map(a, input.text + 'y').size() > 0", STEPS),
         ("input.l.map(a, input.text)", STEPS),
         ("input.l.map(a, upper(input.text)).size()", STEPS),
+        (r"input.text.matches('\\w{90}z')", STEPS),
         ("split(input.text, '')", "makes a list of 500,000 items; expected at most 10,000"),
         ("flatten(range(2).map(x, input.large))", "makes a list of 20,000 items; expected at most 10,000"),
         ("input.l.map(a, input.text.matches('(x+)+y')).size()", STEPS),
@@ -99,6 +100,7 @@ def test_long_chains_of_conditions_cost_no_depth() -> None:
         ("input.text + 'x'", 500_001 >> 6),
         ("lower(input.text)", 1 + (500_000 >> 6)),
         ("input.one", 0),
+        ("input.text.matches('(x+)+y')", 1 + (500_000 >> 6) + (4 * 500_000 >> 5)),
         ("input.one + 1 > 2 && true", 0),
     ],
 )

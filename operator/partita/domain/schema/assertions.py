@@ -99,11 +99,13 @@ def _sized(kind: type, holds: Callable[[int, Any], bool], words: str, unit: str)
 
 
 def _pattern(pattern: str) -> Check:
-    matches = compile_pattern(pattern)
+    compiled = compile_pattern(pattern)
 
     def check(value: Json, place: Place, walk: Walk) -> None:
-        if type(value) is str and not matches(value):
-            walk.problem(place, f"{brief(value)} does not match {pattern!r}")
+        if isinstance(value, str):
+            walk.budget.spend(compiled.work(value) >> 6)
+            if not compiled.occurs_in(value):
+                walk.problem(place, f"{brief(value)} does not match {pattern!r}")
 
     return check
 

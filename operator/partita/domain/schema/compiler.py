@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from partita.domain.patterns import Matcher, compile_pattern
+from partita.domain.patterns import Pattern, compile_pattern
 from partita.domain.payload import Json
 from partita.domain.schema.assertions import ASSERTIONS, Check
 from partita.domain.schema.walk import EnoughError, Place, Walk
@@ -141,7 +141,7 @@ def _if(test: Check, then: Check, otherwise: Check) -> Check:
     return check
 
 
-def _members(named: Mapping[str, Check], patterns: Sequence[tuple[Matcher, Check]], others: Check | None) -> Check:
+def _members(named: Mapping[str, Check], patterns: Sequence[tuple[Pattern, Check]], others: Check | None) -> Check:
     expected = ", ".join(sorted(named)) or "none"
 
     def check(value: Json, place: Place, walk: Walk) -> None:
@@ -152,8 +152,9 @@ def _members(named: Mapping[str, Check], patterns: Sequence[tuple[Matcher, Check
             found = named.get(key)
             if found is not None:
                 found(member, (place, key), walk)
-            for matches, one in patterns:
-                if matches(key):
+            for pattern, one in patterns:
+                walk.budget.spend(pattern.work(key) >> 6)
+                if pattern.occurs_in(key):
                     found = one
                     one(member, (place, key), walk)
             if found is None and others is None:

@@ -29,8 +29,10 @@ def ends_with(_: Frame, value: Value, suffix: Value) -> bool:
 
 
 @function("text, pattern", "whether the regular expression (RE2 syntax, written out) occurs in the text")
-def matches(_: Frame, value: Value, pattern: Value) -> bool:
-    return compile_pattern(pattern)(expect(value, str, "matches"))
+def matches(frame: Frame, value: Value, pattern: Value) -> bool:
+    compiled = compile_pattern(pattern)
+    frame.spend(compiled.work(expect(value, str, "matches")) >> 5)
+    return compiled.occurs_in(value)
 
 
 @function("text, separator, limit", "the parts between separators; an empty separator gives the characters", optional=1)
