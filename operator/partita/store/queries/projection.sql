@@ -2,8 +2,9 @@
 
 -- name: projection_due
 -- The current epoch (always one row) and the runs whose status is due, the longest due first.
+-- It reads the whole queue, a few narrow rows for each run that is under way; an index on due_at would cost every
+-- transaction that queues a status more than this costs the one process that asks.
 -- $1 = most rows.
--- hot: queue
 SELECT s.epoch, q.run_id, q.revision
 FROM :"schema".engine_state s
 LEFT JOIN LATERAL (
@@ -93,8 +94,8 @@ CROSS JOIN LATERAL (
 -- Forget the revisions that were shown; a newer one stays. $1 = run ids, $2 = revisions, $3 = epoch.
 -- hot: queue
 DELETE FROM :"schema".projection_queue q
-USING unnest($1::uuid[], $2::bigint[]) AS d (run_id, revision)
-WHERE q.run_id = d.run_id AND q.revision = d.revision
+WHERE q.run_id = ANY ($1::uuid[])
+  AND (q.run_id, q.revision) IN (SELECT run_id, revision FROM unnest($1::uuid[], $2::bigint[]) AS d (run_id, revision))
   AND EXISTS (SELECT 1 FROM :"schema".engine_state s WHERE s.epoch = $3::bigint);
 
 -- name: projection_postpone
