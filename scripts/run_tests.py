@@ -65,9 +65,9 @@ STAGES = (
     Stage("unit", "unit and property tests", ("tests/unit", "tests/property"), workers=2),
     Stage(
         "postgres",
-        "store, engine, worker, CLI and benchmarks on "
+        "store, engine, worker, CLI, documents and benchmarks on "
         + ("the server of PARTITA_DATABASE_URL" if OWN_SERVER else "PostgreSQL 18"),
-        (*ON_POSTGRES, "tests/worker", "tests/cli", "tests/bench"),
+        (*ON_POSTGRES, "tests/worker", "tests/cli", "tests/docs", "tests/bench"),
         workers=2,
     ),
     Stage(

@@ -25,6 +25,11 @@ def heading(text: str) -> None:
     say(f"\n\033[1m── {text}\033[0m" if sys.stdout.isatty() else f"\n── {text}")
 
 
+def explain(text: str) -> None:
+    """Print what a newcomer has to know about the next command."""
+    say(f"\033[2m# {text}\033[0m" if sys.stdout.isatty() else f"# {text}")
+
+
 class Shell:
     """A terminal with the demo's own PATH and KUBECONFIG."""
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,19 +14,23 @@ from pathlib import Path
 from e2e.cluster.choice import choose, find
 from e2e.cluster.contract import Cluster
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.explicit import VARIABLE as KUBECONFIG_VARIABLE
 from e2e.cluster.explicit import ExplicitCluster
 from e2e.cluster.owned import running
 from e2e.cluster.progress import to_stderr
 from e2e.cluster.waiting import wait_until
+from e2e.demo.database import VARIABLE, DemoDatabase, EmbeddedDatabase, NamedDatabase, demo_database
 from e2e.demo.shell import Background, Shell
-from partita.store.embedded import Server
 
 NAMESPACE = "partita-demo"
+HOME_VARIABLE = "PARTITA_DEMO_HOME"
+GONE_SECONDS = 60.0
 
 
 def home() -> Path:
-    """The folder of the demo that this person runs; removed with it."""
-    return Path(tempfile.gettempdir()) / f"partita-demo-{os.geteuid()}"
+    """The folder of the demo that this person runs, or that PARTITA_DEMO_HOME names; removed with it."""
+    named = os.environ.get(HOME_VARIABLE)
+    return Path(named) if named else Path(tempfile.gettempdir()) / f"partita-demo-{os.geteuid()}"
 
 
 @dataclass
@@ -33,10 +38,8 @@ class Stage:
     """A running demo."""
 
     cluster: Cluster
-    database_url: str
+    database: DemoDatabase
     folder: Path
-    server: Server | None
-    """None when the person named a database."""
     processes: list[Background] = field(default_factory=list)
 
     def shell(self) -> Shell:
@@ -47,15 +50,21 @@ class Stage:
         """The variables that lead to the demo."""
         return {
             **self.cluster.environment(),
-            "PARTITA_DATABASE_URL": self.database_url,
+            **self.database.environment(),
             "PARTITA_OPERATOR_NAMESPACE": NAMESPACE,
             "PARTITA_OPERATOR_WATCH_NAMESPACES": NAMESPACE,
         }
 
     def remember(self) -> None:
-        """Write down what runs, for ``stop``."""
-        record = {"pids": [process.pid for process in self.processes]}
-        (self.folder / "demo.json").write_text(json.dumps(record))
+        """Write down what runs, for ``stop``, readable for the person alone since a URL may hold a password."""
+        record = {
+            "pids": [process.pid for process in self.processes],
+            "url": self.database.environment()[VARIABLE] if isinstance(self.database, NamedDatabase) else None,
+            "kubeconfig": str(self.cluster.kubeconfig) if isinstance(self.cluster, ExplicitCluster) else None,
+        }
+        path = _record(self.folder)
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(record))
 
 
 @contextlib.contextmanager
@@ -64,19 +73,18 @@ def raised(*, keep: bool) -> Iterator[Stage]:
     folder = home()
     if folder.exists():
         stop()
-    folder.mkdir(mode=0o755)
     cluster = choose(folder / "cluster", "demo", to_stderr)
+    folder.mkdir(mode=0o755)
     with contextlib.ExitStack() as stack:
         if keep:
-            cluster.start()
             stack.callback(cluster.stop)
+            cluster.start()
         else:
             stack.enter_context(running(cluster))
-        server = _server(folder)
-        if server is not None:
-            stack.callback(server.remove)
-            server.start()
-        stage = Stage(cluster, server.url() if server else os.environ["PARTITA_DATABASE_URL"], folder, server)
+        database = demo_database(folder)
+        stack.callback(database.remove)
+        database.start()
+        stage = Stage(cluster, database, folder)
         stack.callback(_stop_all, stage)
         yield stage
         if keep:
@@ -89,23 +97,24 @@ def raised(*, keep: bool) -> Iterator[Stage]:
 def stop() -> bool:
     """Take down a demo that was kept; False when there is none."""
     folder = home()
-    record = folder / "demo.json"
     if not folder.exists():
         return False
-    for pid in json.loads(record.read_text())["pids"] if record.exists() else []:
+    record = json.loads(_record(folder).read_text()) if _record(folder).exists() else {}
+    for pid in record.get("pids", ()):
         _end(pid)
-    cluster = find(folder / "cluster", to_stderr)
-    if cluster is not None:
-        _clean(cluster)
+    if record.get("kubeconfig"):
+        os.environ[KUBECONFIG_VARIABLE] = record["kubeconfig"]
+        _clean(ExplicitCluster(folder / "cluster", "demo"))
+    elif (cluster := find(folder / "cluster", to_stderr)) is not None:
         cluster.stop()
-    Server(folder / "postgres").remove()
+    database = demo_database(folder, record["url"]) if record.get("url") else EmbeddedDatabase(folder)
+    database.remove()
     shutil.rmtree(folder, ignore_errors=True)
     return True
 
 
-def _server(folder: Path) -> Server | None:
-    """An embedded server of the demo's own, unless the person named a database."""
-    return None if os.environ.get("PARTITA_DATABASE_URL") else Server(folder / "postgres")
+def _record(folder: Path) -> Path:
+    return folder / "demo.json"
 
 
 def _stop_all(stage: Stage) -> None:
@@ -117,7 +126,7 @@ def _stop_all(stage: Stage) -> None:
 def _clean(cluster: Cluster) -> None:
     """Remove what the demo made in a cluster that goes on without it; its CRDs stay."""
     if isinstance(cluster, ExplicitCluster):
-        cluster.run_kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+        cluster.run_kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", seconds=GONE_SECONDS)
 
 
 def _end(pid: int) -> None:
@@ -133,6 +142,9 @@ def _end(pid: int) -> None:
 
 def _is_ours(pid: int) -> bool:
     """Whether the process is one of Partita's, not one that got its number later."""
+    if not Path("/proc/self").exists():
+        command = ["ps", "-p", str(pid), "-o", "command="]
+        return b"partita" in subprocess.run(command, capture_output=True, check=False).stdout
     try:
         return b"partita" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -12,6 +12,7 @@ import dataclasses
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -67,9 +68,15 @@ async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str,
 async def _views(backend: DatabaseBackend, run_id: str, left: list[tuple[str, Json]]) -> AsyncIterator[RunDetail]:
     async for detail in follow(backend, _NAMESPACE, run_id):
         yield detail
-        for item in [item for item in left if item[0] in detail.run.waiting]:
+        for item in [item for item in left if _awaits(detail, item[0])]:
             left.remove(item)
             await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(uuid6.uuid7()), "partita dev")
+
+
+def _awaits(detail: RunDetail, event: str) -> bool:
+    """Whether a node waits for an event of this name."""
+    words = (word for node in detail.nodes for word in node.message.split("; "))
+    return any(word.partition(" (")[0] == f"event {event}" for word in words)
 
 
 class _Stop:
@@ -105,6 +112,12 @@ async def _serving(settings: Settings, registry: Tasks) -> AsyncIterator[None]:
             stop()
 
 
+def _schema() -> str:
+    """A schema for this version's tables, so that programs of several versions can share the embedded server."""
+    content = "".join(file.text for file in migrations.available())
+    return f"partita_dev_{sha256(content.encode()).hexdigest()[:8]}"
+
+
 @contextlib.contextmanager
 def local_database(database_url: str) -> Iterator[Settings]:
     """Settings with this database, or with an embedded one that runs as long as the block."""
@@ -113,7 +126,7 @@ def local_database(database_url: str) -> Iterator[Settings]:
         yield settings
         return
     with embedded.shared(embedded.Server(embedded.default_folder())) as server:
-        database = dataclasses.replace(settings.database, url=server.url(), schema="partita_dev")
+        database = dataclasses.replace(settings.database, url=server.url(), schema=_schema())
         yield dataclasses.replace(settings, database=database)
 
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Makes docs/cli.md from the command line itself.
+
+usage: cli_page.py [--check]        writes the page; --check only says whether it is current (exit code 1 if not)
+
+The words about targets and output are written here; commands, options and exit codes come from the application.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from partita.cli.exits import MEANING
+from partita.cli.main import build
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
+HEAD = """# The command line
+
+`partita` looks at runs and changes them, tries workflows without a cluster, and starts the processes.
+(`python scripts/cli_page.py` writes this page from the application; `partita COMMAND --help` says more.)
+
+## Where a command goes
+
+1. `--database-url` names a PostgreSQL, `--kubeconfig` or `--context` a cluster: the command goes there.
+2. Otherwise to the database of `PARTITA_DATABASE_URL`, where that is set.
+3. Otherwise to the cluster of the kubeconfig, as kubectl finds it.
+
+`kubectl partita …` is the same program as a plugin of kubectl (it only has to be on the `PATH`); it always means the
+cluster, and has the commands about runs.
+
+The two see the same runs. The database has all of them, also those without an object, and all of their history; a run
+is named by its id, or by its object's name in its namespace. The cluster needs no access to the database: a person's
+own rights decide, a change is a patch of the object, and the command waits five seconds for the operator's answer.
+
+## Output
+
+The result goes to standard output: a table (in a pipe nothing of it is cut off), or with `-o json` one JSON value
+(`watch -o json`: one each time the run changes). Hints and errors go to standard error; an error is one line that names
+the object, what is wrong, what was expected, and what to try.
+"""
+SHARED = {"namespace", "output", "database_url", "kubeconfig", "context", "help", "version"}
+"""Options that many commands have; the table leaves them out."""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    parts = [HEAD, "## Commands\n"]
+    groups: dict[str, list[str]] = {}
+    for words, command, panel in commands():
+        options = ", ".join(f"`{max(option.opts, key=len)}`" for option in command.params if _own(option))
+        usage = " ".join(("partita", *words, *(_argument(each) for each in command.params if not _is_option(each))))
+        groups.setdefault(panel, []).append(f"| `{usage}` | {_prose(command.help)} | {options} |")
+    for panel, rows in groups.items():
+        parts.append(f"### {panel}\n\n| command | what it does | options |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    parts.append(
+        "Most have `-o json`; those about runs also `-n NAMESPACE`, `--database-url`, `--kubeconfig` and `--context`.\n"
+    )
+    codes = "\n".join(f"| {code.value} | {text} |" for code, text in MEANING.items())
+    parts.append(f"## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n")
+    return "\n".join(parts)
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], Any, str]]:
+    """Yield the words, the command and the panel of every command."""
+    for name, command in typer.main.get_command(build()).commands.items():  # type: ignore[attr-defined]  # it is a group
+        for below, child in getattr(command, "commands", {"": command}).items():
+            yield (name, below) if below else (name,), child, command.rich_help_panel
+
+
+def _is_option(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "option")
+
+
+def _own(parameter: Any) -> bool:
+    return _is_option(parameter) and parameter.name not in SHARED
+
+
+def _argument(parameter: Any) -> str:
+    return str(parameter.metavar)
+
+
+def _prose(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the page; returns the exit code."""
+    if arguments == ["--check"]:
+        current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page()
+        print("docs/cli.md: current" if current else "docs/cli.md: out of date; try: scripts/cli_page.py")
+        return 0 if current else 1
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
