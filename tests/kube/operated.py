@@ -22,7 +22,8 @@ from partita.engine.engine import Engine
 from partita.engine.supervisor import Supervisor
 from partita.kube.client import KubeClient
 from partita.kube.connection import load_connection
-from partita.kube.operator import OperatorOptions, run_operator
+from partita.kube.operator import run_operator
+from partita.kube.options import OperatorOptions
 from partita.kube.resources import DEFINITIONS, ENGINE_NAME, ENGINES, RUNS, Resource
 from partita.settings import OperatorSettings, Settings
 from partita.worker import TaskContext, Tasks

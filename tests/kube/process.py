@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
-from partita.kube.operator import OperatorOptions, run_operator
+from partita.kube.operator import run_operator
+from partita.kube.options import OperatorOptions
 from partita.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from e2e.cluster.contract import RestartableCluster
-from partita.kube.operator import LeadershipLostError, OperatorOptions, run_operator
+from partita.kube.operator import LeadershipLostError, run_operator
+from partita.kube.options import OperatorOptions
 from partita.kube.resources import DEFINITIONS, LEASE_NAME, LEASES, RUNS
 from partita.settings import DatabaseSettings, Settings
 from partita.store.database import Database

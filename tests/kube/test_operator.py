@@ -7,7 +7,7 @@ from uuid import UUID
 
 from partita.domain.errors import InvalidError, UnavailableError
 from partita.kube.client import JSON_PATCH
-from partita.kube.operator import OperatorOptions
+from partita.kube.options import OperatorOptions
 from partita.kube.resources import RUNS
 from partita.settings import Settings
 from partita.store.database import Database

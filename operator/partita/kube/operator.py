@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-import socket
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from partita.domain.errors import UnavailableError
 from partita.engine.engine import Engine
@@ -26,6 +21,7 @@ from partita.kube.installation import check_crds, check_owner, identify
 from partita.kube.kopf_settings import quiet_logs
 from partita.kube.lease import Lease, LeaseTimes
 from partita.kube.lease_store import KubeLeaseStore
+from partita.kube.options import OperatorOptions
 from partita.kube.stopping import first_of, own_signals
 from partita.kube.term import Term
 from partita.settings import OperatorSettings, Settings
@@ -41,21 +37,6 @@ class LeadershipLostError(UnavailableError):
     """Another operator may lead now; this process has to end."""
 
     reason = "LeadershipLost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorOptions:
-    """What a process is told besides the settings."""
-
-    kubeconfig: Path | None = None
-    """None takes the pod's service account, else ``KUBECONFIG``."""
-    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{secrets.token_hex(4)}")
-    """Name in the Lease; new at every start, so that a restarted process is not mistaken for its predecessor."""
-    health_host: str = "127.0.0.1"
-    health_port: int = 0
-    """Port of the probes; 0 serves none."""
-    before_write: Callable[[], Awaitable[None]] | None = None
-    """Called before every status patch; a place for fault tests to strike."""
 
 
 async def run_operator(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kopf import OperatorRegistry
 
@@ -27,6 +26,7 @@ from partita.kube.hosting import Host
 from partita.kube.installation import EngineEvents, begin_term
 from partita.kube.kopf_settings import kopf_settings
 from partita.kube.mirror import Mirror
+from partita.kube.options import OperatorOptions
 from partita.kube.projector import Projector
 from partita.kube.registry import build_registry
 from partita.kube.resync import Actions, Resync, Scope
@@ -36,9 +36,6 @@ from partita.kube.stopping import first_of, take_signals
 from partita.kube.ttl import TimeToLive
 from partita.settings import Settings
 from partita.store.projection import ProjectionStore
-
-if TYPE_CHECKING:
-    from partita.kube.operator import OperatorOptions
 
 log = logging.getLogger(__name__)
 

@@ -60,7 +60,8 @@ def operator(
     health_port: Annotated[int, typer.Option("--health-port", help="Port of the probes; 0 serves none.")] = 0,
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
-    from partita.kube.operator import OperatorOptions, run_operator
+    from partita.kube.operator import run_operator
+    from partita.kube.options import OperatorOptions
 
     settings = settings_for(Target(database_url=database_url))
     path = Path(kubeconfig) if kubeconfig else None

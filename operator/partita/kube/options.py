@@ -1,0 +1,27 @@
+"""What one operator process is told besides the settings, which all processes share.
+
+Invariant: nothing here changes what the operator does to objects; it says where the process runs and under which name.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorOptions:
+    """Where a process finds its cluster, its name in the Lease, and where its probes listen."""
+
+    kubeconfig: Path | None = None
+    """None takes the pod's service account, else ``KUBECONFIG``."""
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{secrets.token_hex(4)}")
+    """Name in the Lease; new at every start, so that a restarted process is not mistaken for its predecessor."""
+    health_host: str = "127.0.0.1"
+    health_port: int = 0
+    """Port of the probes; 0 serves none."""
+    before_write: Callable[[], Awaitable[None]] | None = None
+    """Called before every status patch; a place for fault tests to strike."""
