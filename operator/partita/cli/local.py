@@ -17,7 +17,9 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import uuid6
+from rich.console import Group
 from rich.live import Live
+from rich.text import Text
 
 from partita.cli.backend import RunDetail
 from partita.cli.connect import Target, settings_for
@@ -57,7 +59,9 @@ async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str,
     live = Live(console=stdout if output is Format.TABLE else stderr, auto_refresh=False)
     with live:
         async for last in _views(backend, run_id, left):
-            live.update(picture(last), refresh=True)
+            missing = sorted(awaited(last) - {name for name, _ in events})
+            hints = [Text(f"nobody sends it; try: --event {name}='JSON'", style="yellow") for name in missing]
+            live.update(Group(picture(last), *hints), refresh=True)
     for name, _ in left:
         note(f"event {name}: the run never waited for it")
     if last is None:
@@ -68,15 +72,16 @@ async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str,
 async def _views(backend: DatabaseBackend, run_id: str, left: list[tuple[str, Json]]) -> AsyncIterator[RunDetail]:
     async for detail in follow(backend, _NAMESPACE, run_id):
         yield detail
-        for item in [item for item in left if _awaits(detail, item[0])]:
+        for item in [item for item in left if item[0] in awaited(detail)]:
             left.remove(item)
             await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(uuid6.uuid7()), "partita dev")
 
 
-def _awaits(detail: RunDetail, event: str) -> bool:
-    """Whether a node waits for an event of this name."""
-    words = (word for node in detail.nodes for word in node.message.split("; "))
-    return any(word.partition(" (")[0] == f"event {event}" for word in words)
+def awaited(detail: RunDetail) -> frozenset[str]:
+    """Names of the events that nodes of the run wait for."""
+    waiting = (node.message for node in detail.nodes if node.state == "Waiting")
+    words = (word.partition(" (")[0] for message in waiting for word in message.split("; "))
+    return frozenset(word.removeprefix("event ") for word in words if word.startswith("event "))
 
 
 class _Stop:
