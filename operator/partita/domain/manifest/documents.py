@@ -101,8 +101,6 @@ class _Builder:
             known = self._new(node, depth)
             self._open.discard(id(node))
             self._built[id(node)] = known
-        if known[1] > MOST_VALUES:
-            raise _BadYamlError(node, f"expands to more than {MOST_VALUES:,} values")
         return known
 
     def _new(self, node: yaml.Node, depth: int) -> tuple[Json, int]:
