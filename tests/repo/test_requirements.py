@@ -1,16 +1,19 @@
-"""The pinned dependencies: complete, hashed, in agreement with pyproject.toml and with each other."""
+"""The dependencies: those of the package are what it imports, and the pins agree with pyproject.toml and each other."""
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.repo.tree import ROOT, text
+from tests.repo.tree import ROOT, SOURCE, files_of, text
 
 FOLDER = ROOT / "requirements"
 FILES = ("runtime.txt", "dev.txt", "bench.txt")
@@ -31,6 +34,25 @@ def pins(file: str) -> list[tuple[Requirement, list[str]]]:
     joined = re.sub(r"\\\n\s*", " ", text(FOLDER / file))
     entries = [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return [(Requirement(re.split(r"\s--hash", entry)[0]), re.findall(r"--hash=(\S+)", entry)) for entry in entries]
+
+
+def imported(path: Path) -> set[str]:
+    """Names of the top-level modules that a file imports."""
+    nodes = list(ast.walk(ast.parse(text(path))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return {name.partition(".")[0] for name in plain | {str(n.module) for n in nodes if isinstance(n, ast.ImportFrom)}}
+
+
+def test_the_package_depends_on_what_it_imports_and_on_nothing_else() -> None:
+    modules = set().union(*(imported(path) for path in files_of(".py") if SOURCE in path.parents))
+    modules -= {*sys.stdlib_module_names, "partita"}
+    providers = packages_distributions()
+    found = {canonicalize_name(name) for module in modules for name in providers[module]}
+    optional = {
+        canonicalize_name(Requirement(wanted).name)
+        for wanted in PROJECT["project"]["optional-dependencies"]["embedded"]
+    }
+    assert found - optional == {canonicalize_name(Requirement(wanted).name) for wanted in RUNTIME}
 
 
 @pytest.mark.parametrize("file", FILES)
