@@ -52,7 +52,9 @@ class Place:
 
     async def waiting(self, run: str) -> RunDetail:
         """A run once it waits for something."""
-        return await self.until(run, lambda detail: bool(detail.run.waiting), "waiting")
+        return await self.until(
+            run, lambda detail: detail.run.phase == "Running" and bool(detail.run.waiting), "waiting"
+        )
 
 
 def _tasks() -> Tasks:

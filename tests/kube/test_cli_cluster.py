@@ -71,7 +71,7 @@ async def test_a_run_from_submit_to_its_output(partita: Terminal, here: Namespac
         assert submitted.code == Exit.OK, submitted.err
         assert submitted.out.count(" created ") == 2
         assert f"follow it: partita watch one -n {here.name}" in submitted.err
-        await here.run_until("one", lambda status: bool(status.get("waitingFor")), "waiting")
+        await here.run_until("one", lambda status: status.get("waitingFor") == "event approval", "waiting")
         listed = await partita.there("list", "--phase", "running")
         head = " ".join(listed.out.split("\n")[0].split())
         assert head == "NAMESPACE NAME DEFINITION PHASE PROGRESS WAITING AGE RUN ID"

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.backend import RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
+from partita.cli.objects import detail_of, newest_first, status_of, summary_of
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.payload import Json
 from partita.kube.client import JSON_PATCH, KubeClient
@@ -24,8 +24,6 @@ from partita.kube.resources import DEFINITIONS, RUNS, Resource
 
 _RESOURCES = {resource.kind: resource for resource in (DEFINITIONS, RUNS)}
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TYPED = re.compile(r"(?P<type>[a-z][a-z0-9_]*): (?P<message>.*)", re.DOTALL)
-"""The message of a failed run as the operator writes it."""
 _MANAGER = "partita-cli"
 _ANSWER_SECONDS = 5.0
 """How long a command waits for the operator to answer a change; what was sent stays sent."""
@@ -61,7 +59,7 @@ class ClusterBackend:
 
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run, by its object's name or by its run id."""
-        return _detail(await self._find(namespace, run))
+        return detail_of(await self._find(namespace, run))
 
     async def list(self, query: RunFilter) -> RunPage:
         """The newest runs; the API server filters by definition and by one phase, and knows no order."""
@@ -75,23 +73,23 @@ class ClusterBackend:
         path = RUNS.path("" if query.all_namespaces else query.namespace or self._namespace)
         try:
             async for page in self._client.pages(path, fields=_selector(query)):
-                found += [run for run in map(_summary, page) if not query.phases or run.phase in query.phases]
+                found += [run for run in map(summary_of, page) if not query.phases or run.phase in query.phases]
         except NotFoundError as error:
             raise _not_installed() from error
-        found.sort(key=_newest_first, reverse=True)
+        found.sort(key=newest_first, reverse=True)
         return RunPage(runs=tuple(found[: query.limit]))
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Append to ``spec.signals`` and wait a moment for the operator's answer."""
         del sender  # the operator records the object as the sender; who patched it is in the API server's audit log
         item = await self._find(namespace, run)
-        if _signal(item["spec"], signal_id) or _signal(_status(item), signal_id):
+        if _signal(item["spec"], signal_id) or _signal(status_of(item), signal_id):
             return "Already sent"
         _require_unfinished(item, run)
         signal = {"id": signal_id, "name": name, **({} if payload is None else {"payload": payload})}
         await self._client.patch(_path(item), [{"op": "add", "path": "/spec/signals/-", "value": signal}], JSON_PATCH)
         seen = await self._answer(item, lambda status: _signal(status, signal_id) is not None)
-        answer = _signal(_status(seen), signal_id) if seen else None
+        answer = _signal(status_of(seen), signal_id) if seen else None
         if answer is not None and answer["state"] == "Refused":
             raise ConflictError(f"run {run}: signal refused: {answer.get('message', '')}", hint=f"partita get {run}")
         return str(answer["state"]) if answer is not None else "Sent"
@@ -103,7 +101,7 @@ class ClusterBackend:
     async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
         """Set ``spec.cancel``; a run that is cancelled already stays so."""
         item = await self._find(namespace, run)
-        if _status(item).get("phase") == "Cancelled":
+        if status_of(item).get("phase") == "Cancelled":
             return True
         return await self._control(namespace, run, {"cancel": {"mode": mode, **({"reason": reason} if reason else {})}})
 
@@ -124,7 +122,7 @@ class ClusterBackend:
                 seen = await self._client.get(_path(item))
             except NotFoundError:
                 return None
-            if answered(_status(seen)):
+            if answered(status_of(seen)):
                 return seen
             await asyncio.sleep(_PAUSE_SECONDS)
         return None
@@ -138,7 +136,7 @@ class ClusterBackend:
                 return await self._client.get(RUNS.path(place, run))
             async for page in self._client.pages(RUNS.path(place)):
                 for item in page:
-                    if _status(item).get("runId") == run:
+                    if status_of(item).get("runId") == run:
                         return item
         except NotFoundError as error:
             raise (_not_installed() if _no_such_kind(error) else missing) from error
@@ -173,7 +171,7 @@ def _submitted(before: Object | None, item: Object) -> Submitted:
         kind=item["kind"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        id=_status(item).get("runId") or "",
+        id=status_of(item).get("runId") or "",
         result=result,
     )
 
@@ -188,13 +186,9 @@ def _no_such_kind(error: NotFoundError) -> bool:
 
 
 def _require_unfinished(item: Object, run: str) -> None:
-    summary = _summary(item)
+    summary = summary_of(item)
     if summary.finished:
         raise ConflictError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=f"partita get {run}")
-
-
-def _status(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    return item.get("status") or {}
 
 
 def _signal(holder: Mapping[str, Any], signal_id: str) -> Mapping[str, Any] | None:
@@ -213,52 +207,3 @@ def _selector(query: RunFilter) -> str:
     if len(query.phases) == 1:
         parts.append(f"status.phase={query.phases[0]}")
     return ",".join(parts)
-
-
-def _newest_first(run: RunSummary) -> tuple[str, str]:
-    return (run.created_at.isoformat() if run.created_at else "", run.name)
-
-
-def _summary(item: Mapping[str, Any]) -> RunSummary:
-    status = _status(item)
-    metadata = item["metadata"]
-    return RunSummary(
-        id=status.get("runId") or "",
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        definition=item["spec"]["definitionRef"]["name"],
-        version=status.get("version"),
-        phase=status.get("phase") or "Pending",
-        progress=status.get("progress") or "",
-        waiting=status.get("waitingFor") or "",
-        message=status.get("message") or "",
-        created_at=_time(metadata.get("creationTimestamp")),
-        finished_at=_time(status.get("finishedAt")),
-    )
-
-
-def _detail(item: Mapping[str, Any]) -> RunDetail:
-    status = _status(item)
-    nodes = tuple(
-        NodeSummary(
-            name=node["name"], state=node["state"], attempt=node.get("attempt", 0), message=node.get("message", "")
-        )
-        for node in status.get("nodes") or []
-    )
-    return RunDetail(run=_summary(item), nodes=nodes, output=status.get("output"), error=_error(status))
-
-
-def _error(status: Mapping[str, Any]) -> Json:
-    """Why the run ended badly, in the parts that the status names; details are in the database only."""
-    if status.get("phase") not in ("Failed", "Cancelled"):
-        return None
-    message = status.get("message") or ""
-    typed = _TYPED.fullmatch(message)
-    if typed is not None:
-        return {"type": typed["type"], "message": typed["message"], "details": None}
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
-    return {"type": conditions.get("Succeeded", {}).get("reason", "Failed"), "message": message, "details": None}
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
