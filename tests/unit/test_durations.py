@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from partita.domain.durations import LONGEST_MS, format_duration, parse_duration
+from partita.domain.durations import parse_duration
 
 
 @pytest.mark.parametrize(
@@ -34,8 +32,3 @@ def test_what_is_none(text: str) -> None:
 def test_a_century_is_enough() -> None:
     with pytest.raises(ValueError, match="is longer than 100 years"):
         parse_duration("99999999d")
-
-
-@given(st.integers(0, LONGEST_MS))
-def test_what_is_written_is_read_back(milliseconds: int) -> None:
-    assert parse_duration(format_duration(milliseconds)) == milliseconds

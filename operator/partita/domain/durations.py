@@ -26,15 +26,3 @@ def parse_duration(text: str) -> int:
     if total > LONGEST_MS:
         raise ValueError(f"{text!r} is longer than 100 years")
     return total
-
-
-def format_duration(milliseconds: int) -> str:
-    """The shortest text that means so many milliseconds."""
-    if milliseconds <= 0:
-        return "0s"
-    parts: list[str] = []
-    for unit in ("d", "h", "m", "s", "ms"):
-        count, milliseconds = divmod(milliseconds, _UNIT_MS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
-from partita.domain.errors import ExpiredError, InvalidError, Problem, TooEarlyError
+from partita.domain.errors import ExpiredError, TooEarlyError
 
 _FREE_BITS: Final = 74
 _LOW_BITS: Final = 62
@@ -45,17 +45,6 @@ def to_milliseconds(moment: datetime) -> int:
 def time_of(run_id: UUID) -> datetime:
     """When an id was made (UTC)."""
     return _EPOCH + timedelta(milliseconds=run_id.int >> 80)
-
-
-def parse_id(text: str, path: str = "runId") -> UUID:
-    """A run id from text; raises InvalidError unless it is a UUID of version 7."""
-    try:
-        run_id = UUID(text)
-    except ValueError:
-        run_id = None
-    if run_id is None or run_id.version != 7:
-        raise InvalidError("run", (Problem(path, f"is {text!r}; expected a UUID of version 7"),))
-    return run_id
 
 
 def bounds(run_ids: Iterable[UUID]) -> tuple[UUID, UUID]:
