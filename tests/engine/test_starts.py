@@ -222,6 +222,19 @@ async def test_a_start_in_a_callers_transaction_begins_after_its_commit(engine: 
     assert [task.run_id for task in await claim(other)] == [run_id]
 
 
+async def test_a_start_from_the_inbox_follows_a_definition_that_was_replaced(
+    engine: Engine, other: Connection, settings: Settings
+) -> None:
+    await engine.start(request())
+    async with opened(settings) as another:
+        await another.deploy(support.NAMESPACE, "order", support.DIAMOND)
+    run_id = await engine.start_in(other, request())
+    (row,) = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")
+    assert await engine.deliver(row) == StartReply(run_id, created=True, status=RunStatus.RUNNING)
+    assert await other.fetchval("SELECT version FROM partita.workflow_runs WHERE id = $1", run_id) == 2
+    assert await other.fetchval("SELECT count(*) FROM partita.run_inbox") == 0
+
+
 async def test_a_delivery_that_fails_is_counted_on_its_row(engine: Engine, other: Connection) -> None:
     await engine.start_in(other, request(definition="nothing"))
     (row,) = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")

@@ -101,9 +101,7 @@ async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[tupl
 
 async def _take_inbox(connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]]) -> None:
     """The inbox row of a relayed start goes with its run; one that is gone was relayed by another process."""
-    relayed = [
-        start.inbox_id for turn, start in turns if start.inbox_id is not None and not isinstance(turn.answer, Exception)
-    ]
+    relayed = [start.inbox_id for turn, start in turns if start.inbox_id is not None and not _comes_again(turn)]
     if not relayed:
         return
     taken = await fences.take_inbox(connection, sql, relayed)
@@ -112,9 +110,9 @@ async def _take_inbox(connection: Connection, sql: Sql, turns: Sequence[tuple[Tu
             turn.settle(StartReply(start.run_id, created=False, status=RunStatus.PENDING))
 
 
-def _moved(turn: Turn) -> bool:
-    """Settled with None: the start will come again with another version, and needs its inbox row then."""
-    return turn.settled and turn.answer is None
+def _comes_again(turn: Turn) -> bool:
+    """Refused, or sent back (None) to take another version: either needs its inbox row then."""
+    return turn.settled and not isinstance(turn.answer, StartReply)
 
 
 def _group(turn: Turn, start: Start) -> Group:
