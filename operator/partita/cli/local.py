@@ -16,7 +16,6 @@ from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-import uuid6
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
@@ -29,6 +28,7 @@ from partita.cli.follow import follow
 from partita.cli.output import Format, note, stderr, stdout
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.payload import Json
+from partita.minting import new_id
 from partita.settings import Settings
 from partita.store import embedded, migrations, partitions
 from partita.worker import Tasks, load
@@ -74,7 +74,7 @@ async def _views(backend: DatabaseBackend, run_id: str, left: list[tuple[str, Js
         yield detail
         for item in [item for item in left if item[0] in awaited(detail)]:
             left.remove(item)
-            await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(uuid6.uuid7()), "partita dev")
+            await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(new_id()), "partita dev")
 
 
 def awaited(detail: RunDetail) -> frozenset[str]:

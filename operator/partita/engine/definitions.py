@@ -20,8 +20,8 @@ from partita.domain.errors import DefinitionNotFoundError, EngineError, InvalidE
 from partita.domain.manifest import definition_from_spec, parse_definition
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload, encode
-from partita.engine.identifiers import new_id
 from partita.engine.requests import Deployed, Version
+from partita.minting import new_id
 from partita.store import definitions as store
 from partita.store.database import Connection, Database
 from partita.store.errors import boundary

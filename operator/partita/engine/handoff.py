@@ -14,10 +14,10 @@ from typing import Final
 
 from partita.domain.state.effects import Enqueue
 from partita.domain.state.rows import NodeKey, RunStatus
-from partita.engine.identifiers import new_id
 from partita.engine.requests import ClaimedTask, Offer
 from partita.engine.submissions import Reported
 from partita.engine.turns import Group, Turn
+from partita.minting import new_id
 from partita.store.database import Connection
 from partita.store.sql import Sql
 from partita.store.writes import NewLease

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from uuid6 import uuid7
-
 from partita.domain.manifest import RunManifest
 from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested, ControlsApplied, SignalReceived
 from partita.engine.requests import CrRef, StartRequest
+from partita.minting import new_id
 
 
 def start_request(
@@ -32,7 +31,7 @@ def start_request(
         version=manifest.version,
         input=manifest.input,
         run_id=manifest.run_id or own_id,
-        request_id=own_id or uuid7(),
+        request_id=own_id or new_id(),
         cr=cr,
         idempotency_key=manifest.idempotency_key,
         start_at=manifest.start_at,
