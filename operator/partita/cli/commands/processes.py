@@ -58,6 +58,7 @@ def operator(
     kubeconfig: options.Kubeconfig = "",
     database_url: options.DatabaseUrl = "",
     health_port: Annotated[int, typer.Option("--health-port", help="Port of the probes; 0 serves none.")] = 0,
+    health_host: Annotated[str, typer.Option("--health-host", help="Address of the probes.")] = "127.0.0.1",
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
     from partita.kube.operator import run_operator
@@ -65,7 +66,8 @@ def operator(
 
     settings = settings_for(Target(database_url=database_url))
     path = Path(kubeconfig) if kubeconfig else None
-    _run(run_operator(settings, OperatorOptions(kubeconfig=path, health_port=health_port)))
+    options_ = OperatorOptions(kubeconfig=path, health_host=health_host, health_port=health_port)
+    _run(run_operator(settings, options_))
 
 
 def _run(process: Coroutine[Any, Any, T]) -> T:
