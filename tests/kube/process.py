@@ -31,7 +31,19 @@ def operator_process(
     kubeconfig: Path, settings: Settings, identity: str, *arguments: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start an operator; it is killed at the end of the block if it still runs."""
-    command = [sys.executable, "-m", "tests.kube.process", str(kubeconfig), identity, *arguments]
+    with _process([sys.executable, "-m", "tests.kube.process", str(kubeconfig), identity, *arguments], settings) as it:
+        yield it
+
+
+@contextmanager
+def partita_process(settings: Settings, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start ``partita`` as people do, with these settings in its environment; it is killed at the end of the block."""
+    with _process([str(Path(sys.executable).with_name("partita")), *words], settings) as process:
+        yield process
+
+
+@contextmanager
+def _process(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment(settings)})
     try:
         yield process

@@ -8,15 +8,20 @@ the end of kopf is spelled out: raise its flag, cancel its root tasks once, wait
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Sequence
 
 import kopf
 from kopf._core.reactor.inventory import ResourceMemories  # no public name; needed to forget objects that a 410 hid
 
-log = logging.getLogger(__name__)
+from partita.domain.errors import PartitaError
 
 STOP_SECONDS = 15.0
+
+
+class StillRunningError(PartitaError):
+    """Something of a term cannot be ended, so that this process must not go on."""
+
+    reason = "StillRunning"
 
 
 class EmbeddedKopf:
@@ -49,14 +54,14 @@ class EmbeddedKopf:
                 raise error
 
     async def stop(self) -> None:
-        """End watches, handlers and daemons, in kopf's own order."""
+        """End watches, handlers and daemons, in kopf's own order. Raises StillRunningError."""
         self._stop.set()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             _, pending = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
             if pending:
-                log.warning("kopf: %d tasks did not end in %g s", len(pending), STOP_SECONDS)
+                raise StillRunningError(f"kopf: {len(pending)} tasks did not end within {STOP_SECONDS:g} s")
 
     async def forget(self, uids: Collection[str]) -> None:
         """Drop kopf's memory of objects that are gone: after a 410 it relists and never hears of their deletion."""

@@ -1,15 +1,19 @@
 """The operator process: one of several leads, watches the cluster, writes statuses and hosts the engine's duties.
 
 Order of the start: find out who we are, check CRDs, schema and its owner, become leader, begin a term. The end runs
-backwards, and the Lease is given up last, when nothing of this process can write any more. Trade-off: a leader that
-loses its Lease ends the process; a fresh one is simpler to reason about than one that leads a second time.
+backwards, and the Lease is given up last, when nothing of this process can write any more.
+Invariant: a candidate leads once. One that loses its Lease is taken apart down to its connections, and only then the
+next one, with a name and connections of its own, begins as a new process would; what cannot be ended in time ends the
+process. Trade-off: definitions and objects are read anew, which a new process would do as well.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from partita.domain.errors import UnavailableError
 from partita.engine.engine import Engine
@@ -22,7 +26,7 @@ from partita.kube.kopf_settings import quiet_logs
 from partita.kube.lease import Lease, LeaseTimes
 from partita.kube.lease_store import KubeLeaseStore
 from partita.kube.options import OperatorOptions
-from partita.kube.stopping import first_of, own_signals
+from partita.kube.stopping import first_of, own_signals, take_signals
 from partita.kube.term import Term
 from partita.settings import OperatorSettings, Settings
 from partita.store.errors import SchemaMissingError
@@ -34,7 +38,7 @@ RETRY_SECONDS = 2.0
 
 
 class LeadershipLostError(UnavailableError):
-    """Another operator may lead now; this process has to end."""
+    """Another operator may lead now; this candidate has ended."""
 
     reason = "LeadershipLost"
 
@@ -42,10 +46,10 @@ class LeadershipLostError(UnavailableError):
 async def run_operator(
     settings: Settings, options: OperatorOptions | None = None, *, stop: asyncio.Event | None = None
 ) -> None:
-    """Run until SIGTERM or SIGINT, or until ``stop`` is set.
+    """Run until SIGTERM or SIGINT, or until ``stop`` is set; a lost Lease begins everything anew.
 
-    Raises LeadershipLostError, ConflictError for a schema of another installation, SchemaMissingError and
-    CrdsMissingError.
+    Raises ConflictError for a schema of another installation, SchemaMissingError, CrdsMissingError and
+    StillRunningError.
     """
     options, stop = options or OperatorOptions(), stop or asyncio.Event()
     quiet_logs()
@@ -53,6 +57,20 @@ async def run_operator(
     async with AsyncExitStack() as stack:
         stack.enter_context(own_signals(stop))
         await stack.enter_async_context(serving(options.health_host, options.health_port, lambda: state[0]))
+        for number in itertools.count(1):
+            identity = options.identity if number == 1 else f"{options.identity}-{number}"
+            try:
+                await _candidate(settings, replace(options, identity=identity), stop, state)
+            except LeadershipLostError as error:
+                log.warning("%s; begins again as a standby", error)
+            else:
+                return
+
+
+async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio.Event, state: list[str]) -> None:
+    """One candidate from its first connection to its last; raises LeadershipLostError when all of it has ended."""
+    state[0] = "starting"
+    async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(lambda: load_connection(options.kubeconfig)))
         engine = await stack.enter_async_context(await Engine.open(settings, application="partita-operator"))
         store = ProjectionStore(engine.database)
@@ -85,19 +103,20 @@ async def _prepare(client: KubeClient, store: ProjectionStore, settings: Operato
 
 
 async def _lead(lease: Lease, term: Term, stop: asyncio.Event) -> None:
-    """Work while the Lease is held; raises LeadershipLostError when it is lost."""
+    """Work while the Lease is held; raises LeadershipLostError when it is lost and the work has ended."""
+    over = asyncio.Event()
     keeping = asyncio.create_task(lease.keep(), name="partita:lease")
-    working = asyncio.create_task(term.run(stop), name="partita:term")
+    stopping = asyncio.create_task(stop.wait(), name="partita:stop")
+    for task in (keeping, stopping):
+        task.add_done_callback(lambda _: over.set())
     try:
-        await asyncio.wait({keeping, working}, return_when=asyncio.FIRST_COMPLETED)
-        lost = keeping.done()
-        stop.set()
-        await working
+        await term.run(over, lambda: take_signals(stop))
     finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+        for task in (keeping, stopping):
+            task.cancel()
+        await asyncio.gather(keeping, stopping, return_exceptions=True)
         await lease.release()
-    if lost:
+    if not stop.is_set():
         raise LeadershipLostError("operator: the Lease was lost; another operator may lead now")
 
 

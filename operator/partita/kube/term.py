@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 
 from kopf import OperatorRegistry
@@ -32,7 +34,7 @@ from partita.kube.registry import build_registry
 from partita.kube.resync import Actions, Resync, Scope
 from partita.kube.retrying import retrying
 from partita.kube.runs import Runs, Waiting
-from partita.kube.stopping import first_of, take_signals
+from partita.kube.stopping import first_of
 from partita.kube.ttl import TimeToLive
 from partita.settings import Settings
 from partita.store.projection import ProjectionStore
@@ -66,8 +68,11 @@ class Term:
         self._supervisor = Supervisor()
         self._mirror = Mirror()
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Work until ``stop`` is set; raises what ends kopf otherwise."""
+    async def run(self, stop: asyncio.Event, begun: Callable[[], None]) -> None:
+        """Work until ``stop`` is set; raises what ends kopf otherwise, and StillRunningError.
+
+        ``begun`` is called once kopf has begun, which takes the process's signals for itself.
+        """
         epoch = await first_of(stop, retrying(lambda: begin_term(self._store, self._installation), tries=PATIENT))
         target = EngineObject(self._client, self._settings.operator.namespace)
         if epoch is None or await first_of(stop, retrying(target.ensure, tries=PATIENT)) is None:
@@ -77,13 +82,13 @@ class Term:
         registry = self._assemble(kopf, target, epoch)
         try:
             await kopf.start(registry)
-            take_signals(stop)
+            begun()
             self._supervisor.start(self._watch(target, epoch))
             await first_of(stop, kopf.ended())
         finally:
-            await kopf.stop()
-            await self._supervisor.stop()
-            await self._sight.close()
+            async with AsyncExitStack() as stack:
+                for end in (self._sight.close, self._supervisor.stop, kopf.stop):
+                    stack.push_async_callback(end)
 
     def _watched(self) -> tuple[str, ...]:
         """Namespaces that kopf watches: the chosen ones and our own, where the WorkflowEngine is; empty means all."""
