@@ -99,6 +99,43 @@ async def test_a_failed_statement_keeps_the_connection(database: Database) -> No
     await dedicated.close()
 
 
+async def test_a_session_that_is_terminated_is_always_a_lost_one(database: Database) -> None:
+    """Between the server's last word and the end of the socket the driver has errors of another kind."""
+    dedicated = database.dedicated("test")
+    lost: list[BaseException] = []
+    for _ in range(40):
+        pid = (await dedicated.connection()).get_server_pid()
+        await database.read(lambda c, pid=pid: c.fetchval("SELECT pg_terminate_backend($1)", pid))
+        try:
+            for _ in range(50):
+                async with dedicated.transaction() as connection:
+                    await connection.execute("SELECT 1")
+        except DATABASE_ERRORS as error:
+            lost.append(error)
+    assert len(lost) > 30
+    assert [error for error in lost if not is_disconnect(error) or verdict(error) is not Verdict.RETRY] == []
+    await dedicated.close()
+
+
+async def test_transactions_of_one_connection_take_turns(database: Database) -> None:
+    dedicated = database.dedicated("test")
+
+    async def insert(number: int) -> None:
+        async with dedicated.transaction() as connection:
+            await connection.execute("SELECT pg_sleep(0.001)")
+            await connection.execute("INSERT INTO turns VALUES ($1)", number)
+            if number % 2:
+                raise ZeroDivisionError
+
+    await database.read(lambda c: c.execute("CREATE TABLE turns (id int)"))
+    results = await asyncio.gather(*(insert(number) for number in range(6)), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), ZeroDivisionError] * 3
+    kept = await database.read(lambda c: c.fetch("SELECT id FROM turns ORDER BY id"))
+    assert [row["id"] for row in kept] == [0, 2, 4]
+    assert dedicated.connects == 1
+    await dedicated.close()
+
+
 async def test_a_cancelled_transaction_is_rolled_back_and_its_connection_dropped(database: Database) -> None:
     dedicated = database.dedicated("test")
 

@@ -75,6 +75,7 @@ def test_sqlstates(code: str, what: Verdict, disconnect: bool, kind: type[Partit
         (ConnectionResetError(), RETRY, True, UnavailableError),
         (TimeoutError(), RETRY, True, UnavailableError),
         (asyncpg.InterfaceError("connection is closed"), RETRY, True, UnavailableError),
+        (asyncpg.InternalClientError("cannot switch to state 12"), RETRY, True, UnavailableError),
         (asyncpg.DataError("invalid input for query argument $1"), POISON, False, InvalidError),
         (asyncpg.ConnectionDoesNotExistError("connection was closed"), RETRY, True, UnavailableError),
         (asyncpg.CannotConnectNowError("the database system is starting up"), RETRY, True, UnavailableError),

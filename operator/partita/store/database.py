@@ -123,13 +123,21 @@ class Database:
     async def _once(self, work: Callable[[Connection], Awaitable[T]], snapshot: bool) -> T:
         async with self._pool.acquire(timeout=self.settings.connect_timeout_ms / 1000) as pooled:
             connection = cast("Connection", pooled)
-            if snapshot:
-                async with connection.transaction(isolation="repeatable_read", readonly=True):
-                    return await work(connection)
-            if self.settings.pooled:
-                async with connection.transaction():
-                    return await work(connection)
-            return await work(connection)
+            try:
+                return await self._work(connection, work, snapshot)
+            except DATABASE_ERRORS as error:
+                if is_disconnect(error):
+                    connection.terminate()  # the pool would give it out again until it notices by itself
+                raise
+
+    async def _work(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], snapshot: bool) -> T:
+        if snapshot:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return await work(connection)
+        if self.settings.pooled:
+            async with connection.transaction():
+                return await work(connection)
+        return await work(connection)
 
     def dedicated(self, purpose: str, *, planner: bool = True) -> Dedicated:
         """A connection of its own, made at the first use. ``planner``: with the coordinator's planner options."""
@@ -139,16 +147,18 @@ class Database:
 class Dedicated:
     """One connection with one user, replaced whenever it is lost.
 
-    The user is one task at a time: transactions of one ``Dedicated`` do not overlap.
+    Its transactions take turns: one that is begun while another is open waits for it. Who uses ``connection`` without
+    ``transaction`` sees to it that nobody else does at the same time.
     """
 
-    __slots__ = ("_application", "_connection", "_planner", "_settings", "connects")
+    __slots__ = ("_application", "_connection", "_planner", "_settings", "_turn", "connects")
 
     def __init__(self, settings: DatabaseSettings, application: str, *, planner: bool) -> None:
         self._settings = settings
         self._application = application
         self._planner = PLANNER if planner and settings.planner == "auto" else ()
         self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
         self.connects = 0
         """How often a connection was made; more than one means that the server was lost."""
 
@@ -186,6 +196,11 @@ class Dedicated:
         The database's errors leave it untranslated, for ``errors.verdict``. After one for which ``is_disconnect`` holds
         the outcome of the commit is unknown, and the next transaction begins on a new connection.
         """
+        async with self._turn, self._transaction(patience_ms) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _transaction(self, patience_ms: int | None) -> AsyncIterator[Connection]:
         connection = await self.connection(patience_ms)
         try:
             await connection.execute(self._begin)

@@ -54,11 +54,19 @@ _DISCONNECT_CLASSES: Final = {"08", "25", "28", "3D"}
 _DISCONNECT_CODES: Final = {"57P01", "57P02", "57P03", "57P04", "57P05"}
 _POISON_CLASSES: Final = ("22", "23", "54", "P0")
 _SCHEMA_CODES: Final = {"3F000", "42P01", "42703", "42883", "42704"}
-_CONNECTION: Final = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)
-"""InterfaceError: asyncpg's word for a connection that is closed or was closed in the middle of an operation."""
+_CONNECTION: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+)
+"""InterfaceError: asyncpg's word for a connection that is closed or was closed in the middle of an operation.
+InternalClientError: its protocol lost its way, such as between the server's FATAL and the end of the socket ("cannot
+switch to state"). Nothing that was sent is at fault in either, and the connection cannot be used again."""
 _STALE: Final = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
 """A migration changed what a prepared statement returns; a new connection prepares it anew."""
-DATABASE_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InternalClientError, *_CONNECTION)
+DATABASE_ERRORS: Final = (asyncpg.PostgresError, *_CONNECTION)
 """Everything that the driver raises."""
 
 
