@@ -70,6 +70,53 @@ async def test_exceptions_are_failures(attempt: Callable[..., Attempt]) -> None:
     assert error_type(await attempt(two, input={"x": 1}).execute()) == "invalid_input"
 
 
+class Bare(BaseException):
+    """Not an Exception."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (SystemExit(3), "system_exit"),
+        (KeyboardInterrupt(), "keyboard_interrupt"),
+        (GeneratorExit(), "generator_exit"),
+        (Bare("b"), "bare"),
+        (StopIteration(1), "stop_iteration"),
+        (StopAsyncIteration(), "stop_async_iteration"),
+        (asyncio.CancelledError(), "cancelled_itself"),
+    ],
+)
+async def test_whatever_a_function_raises_is_a_failure_of_its_attempt(
+    attempt: Callable[..., Attempt], error: BaseException, kind: str
+) -> None:
+    async def one() -> None:
+        raise error
+
+    def two() -> None:
+        raise error
+
+    in_loop = attempt(one)
+    assert error_type(await in_loop.execute()) == (kind if not isinstance(error, StopIteration) else "runtime_error")
+    in_thread = attempt(two)
+    assert error_type(await asyncio.wait_for(in_thread.execute(), 20)) == kind
+    assert not in_thread.thread_runs()
+
+
+async def test_a_function_that_answers_its_cancellation_otherwise_leaves_no_trace_of_it(
+    attempt: Callable[..., Attempt],
+) -> None:
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("instead") from None
+
+    assert error_type(await attempt(stubborn, timeout_ms=20).execute()) == "value_error"
+    current = asyncio.current_task()
+    assert current is not None
+    assert current.cancelling() == 0, "the slot goes on with the next attempt"
+
+
 async def test_outputs_that_cannot_be_stored_are_failures(attempt: Callable[..., Attempt]) -> None:
     async def large() -> str:
         return "x" * 99

@@ -72,3 +72,53 @@ def test_what_cannot_be_stored_is_replaced_and_the_failure_kept() -> None:
     assert failure.error.details is not None
     assert "object" in failure.error.details.value["text"]
     assert len(failure_of(ValueError("x" * 10_000)).error.message) == 4_096
+
+
+class Unspeakable(Exception):
+    def __init__(self, text: object) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        if isinstance(self.text, BaseException):
+            raise self.text
+        return self.text  # type: ignore[return-value]  # that is the point
+
+
+@pytest.mark.parametrize("text", [RuntimeError("no text"), None, 7, KeyboardInterrupt(), SystemExit(1)])
+def test_an_error_without_a_text_is_named_after_its_class(text: object) -> None:
+    error = failure_of(Unspeakable(text)).error
+    assert (error.type, error.message) == ("unspeakable", "Unspeakable")
+
+
+class Unseen:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+class Careless(TaskError):
+    def __init__(self, code: int) -> None:  # does not call TaskError's
+        self.code = code
+
+
+def test_details_and_types_that_cannot_be_read_are_replaced() -> None:
+    details = failure_of(TaskError("x", details=Unseen())).error.details
+    assert details is not None
+    assert details.value == {"text": "Unseen"}
+    assert failure_of(Careless(7)).error.type == "careless"
+    taken = CardDeclined("x")
+    taken.error_type = "lease_lost"  # type: ignore[misc]  # an instance that takes a reserved type
+    assert failure_of(taken).error.type == "card_declined"
+
+
+def test_details_are_bounded() -> None:
+    kept = failure_of(TaskError("x", details="d" * 60_000)).error.details
+    assert kept is not None
+    assert kept.value == "d" * 60_000
+    left_out = failure_of(TaskError("x", details="d" * 70_000)).error.details
+    assert left_out is not None
+    assert left_out.value == {"note": "left out: 70,002 bytes; at most 65,536 are kept"}
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("b")])
+def test_exceptions_that_are_no_errors_are_described_too(error: BaseException) -> None:
+    assert failure_of(error).error.message

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,15 @@ class Abandoned:
 Outcome = Succeeded | Failure | HandedBack | Abandoned
 
 
+class _Raised:
+    """The function raised this."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
 class Attempt:
     """One claimed task in execution."""
 
@@ -60,6 +70,8 @@ class Attempt:
         self._limit = limit
         self._verdict: Outcome | None = None
         self._runner: asyncio.Task[Any] | None = None
+        self._cancelling = False
+        """The runner was cancelled for the verdict's sake."""
         self._thread: asyncio.Future[Any] | None = None
 
     @property
@@ -78,7 +90,7 @@ class Attempt:
         self._verdict = verdict
         self.context.give_up(reason)
         if self._runner is not None:
-            self._runner.cancel()
+            self._cancelling = self._runner.cancel()
 
     async def execute(self) -> Outcome:
         """Run the function to its end; never raises for what the function does."""
@@ -88,19 +100,18 @@ class Attempt:
             return _unknown_type(self.claimed.type)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.claimed.timeout_ms / 1000, self._time_out)
-        self._runner = asyncio.current_task()
+        self._runner = runner = asyncio.current_task()
         try:
-            value = await self._call(self._function)
-        except asyncio.CancelledError as error:
-            return self._cancelled(error)
-        except TaskCancelled as error:
-            return self._verdict or failure_of(error)
-        except Exception as error:
-            self.context.log.info("task failed", exc_info=error)
-            return self._verdict if isinstance(self._verdict, Abandoned) else failure_of(error)
-        else:
-            return self._verdict if isinstance(self._verdict, Abandoned) else self._output(value)
+            return self._ended(await self._call(self._function))
+        except asyncio.CancelledError:
+            if self._verdict is None and runner is not None and runner.cancelling():
+                raise  # the worker itself is being torn down
+            return self._verdict or _cancelled_itself()
+        except BaseException as error:  # noqa: BLE001  # SystemExit, KeyboardInterrupt: this attempt's failure alone
+            return self._ended(_Raised(error))
         finally:
+            if self._cancelling and runner is not None:
+                runner.uncancel()
             self._runner = None
             timer.cancel()
 
@@ -113,7 +124,7 @@ class Attempt:
         arguments = function.binding.arguments(self.context, self.claimed.input.value)
         if function.is_async:
             return await function.function(**arguments)
-        call = functools.partial(contextvars.copy_context().run, functools.partial(function.function, **arguments))
+        call = functools.partial(contextvars.copy_context().run, _guarded, function.function, arguments)
         self._thread = asyncio.get_running_loop().run_in_executor(self._executor, call)
         self._thread.add_done_callback(_retrieve)
         return await asyncio.shield(self._thread)
@@ -123,21 +134,26 @@ class Attempt:
         error = ErrorInfo(TIMEOUT, f"the attempt took longer than its timeout of {seconds:g} s")
         self.give_up(Failure(error), "timed out")
 
-    def _cancelled(self, error: asyncio.CancelledError) -> Outcome:
-        runner = self._runner
-        if self._verdict is None:
-            if runner is not None and runner.cancelling():
-                raise error  # the worker itself is being torn down
-            return Failure(ErrorInfo("cancelled_itself", "the function raised CancelledError without being cancelled"))
-        if runner is not None:
-            runner.uncancel()
-        return self._verdict
+    def _ended(self, result: Json | _Raised) -> Outcome:
+        """The outcome of a function that came to its end by itself."""
+        if isinstance(self._verdict, Abandoned):
+            return self._verdict
+        if not isinstance(result, _Raised):
+            return self._output(result)
+        if isinstance(result.error, TaskCancelled) and self._verdict is not None:
+            return self._verdict
+        if isinstance(result.error, asyncio.CancelledError):
+            return self._verdict or _cancelled_itself()
+        self.context.log.info("task failed", exc_info=result.error)
+        return failure_of(result.error)
 
     def _output(self, value: Json) -> Outcome:
         try:
             payload = Payload.parse(encode(value, "output"))
         except InvalidError as error:
             return Failure(ErrorInfo(INVALID_OUTPUT, error.message))
+        except Exception as error:  # noqa: BLE001  # what the task's own objects raise while they are encoded
+            return Failure(ErrorInfo(INVALID_OUTPUT, f"output: cannot be encoded: {failure_of(error).error.message}"))
         if (size := payload.size()) > self._limit:
             message = (
                 f"the output has {size:,} bytes; expected at most {self._limit:,}: store it elsewhere, return where"
@@ -152,6 +168,19 @@ def _unknown_type(name: str) -> Failure:
     return Failure(
         ErrorInfo(UNKNOWN_TASK_TYPE, f'task {name}: the worker has no function for it; expected @task("{name}")')
     )
+
+
+def _guarded(function: Callable[..., Json], arguments: dict[str, Any]) -> Json | _Raised:
+    """Call a function in its thread. Its exception is a value here: a future cannot carry StopIteration, and lets
+    SystemExit through to the event loop."""
+    try:
+        return function(**arguments)
+    except BaseException as error:  # noqa: BLE001  # the thread is the pool's; the attempt says what it means
+        return _Raised(error)
+
+
+def _cancelled_itself() -> Failure:
+    return Failure(ErrorInfo("cancelled_itself", "the function raised CancelledError without being cancelled"))
 
 
 def _retrieve(future: asyncio.Future[Any]) -> None:

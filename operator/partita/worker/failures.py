@@ -1,22 +1,26 @@
 """How a task says that it failed, and what is recorded of any exception.
 
-Invariant: every exception of a task becomes exactly one ``{type, message, details}`` whose type a manifest can match.
-Types are snake_case: a subclass of TaskError names its own, any other exception is named after its class. The engine's
-reserved types cannot be taken by accident. Tracebacks go to the worker's log, never into the record.
+Invariant: every exception of a task becomes exactly one ``{type, message, details}`` whose type a manifest can match,
+also one that cannot be turned into text. Types are snake_case: a subclass of TaskError names its own, any other
+exception is named after its class. The engine's reserved types cannot be taken by accident. Tracebacks go to the
+worker's log, never into the record.
 """
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
 
-from partita.domain.errors import InvalidError
 from partita.domain.payload import Json, Payload, encode
 from partita.domain.state import error_types
 from partita.domain.state.error_types import ANY
 from partita.domain.state.rows import ErrorInfo
+
+log = logging.getLogger(__name__)
 
 RESERVED: Final = frozenset({ANY, *(entry.name for entry in error_types.RESERVED)})
 """Types that a task cannot give to its own errors."""
@@ -24,6 +28,8 @@ RESERVED: Final = frozenset({ANY, *(entry.name for entry in error_types.RESERVED
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MESSAGE_LIMIT: Final = 4_096
+DETAILS_LIMIT: Final = 65_536
+"""Bytes of an error's details: they are kept with the node, in the history and, at the end, with the run."""
 
 
 class TaskError(Exception):
@@ -82,12 +88,28 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The record of an exception that a task raised."""
+    """The record of an exception that a task raised; never raises itself."""
+    try:
+        return _described(error)
+    except Exception:  # noqa: BLE001  # attributes of a task's own class can be anything
+        return Failure(ErrorInfo("task_error", f"{type(error).__name__}: cannot be described"))
+
+
+def _described(error: BaseException) -> Failure:
     if isinstance(error, TaskError):
-        info = ErrorInfo(error.error_type, _message(error), _details(error.details))
-        after = error.after_ms if isinstance(error, Retryable) else None
+        # a subclass may have an __init__ that does not call ours
+        info = ErrorInfo(_own_type(error), _message(error), _details(getattr(error, "details", None)))
+        after = getattr(error, "after_ms", None) if isinstance(error, Retryable) else None
         return Failure(info, isinstance(error, Retryable), after)
     return Failure(ErrorInfo(type_of(type(error)), _message(error)))
+
+
+def _own_type(error: TaskError) -> str:
+    """The type that the error names, unless an instance took one that its class could not."""
+    name = error.error_type
+    if not isinstance(name, str) or not _TYPE.fullmatch(name):
+        return type_of(type(error))
+    return name if name not in RESERVED or isinstance(error, Fatal) else type_of(type(error))
 
 
 def type_of(kind: type[BaseException]) -> str:
@@ -100,18 +122,34 @@ def type_of(kind: type[BaseException]) -> str:
 
 
 def _message(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
+    return _storable(_text(str, error) or type(error).__name__)
+
+
+def _text(how: Callable[[object], str], value: object) -> str:
+    """``str`` or ``repr`` of anything; empty when its own method fails."""
+    try:
+        return str.__str__(how(value))  # a plain str, whatever subclass it was
+    except BaseException as error:  # noqa: BLE001  # a task's own code: whatever it raises, the failure is reported
+        log.warning("%s cannot be turned into text: %s", type(value).__name__, type(error).__name__)
+        return ""
+
+
+def _storable(text: str) -> str:
     return text[:_MESSAGE_LIMIT].replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def _details(value: Json) -> Payload | None:
-    """Details as JSON; what JSON cannot hold is replaced by its text, so that the failure itself is never lost."""
+    """Details as JSON; what JSON cannot hold is replaced by its text, and what is too large by a note, so that the
+    failure itself is never lost."""
     if value is None:
         return None
     try:
-        return Payload.parse(encode(value, "details"))
-    except InvalidError:
-        return Payload.of({"text": repr(value)[:_MESSAGE_LIMIT].replace("\0", "")})
+        payload = Payload.parse(encode(value, "details"))
+    except Exception:  # noqa: BLE001  # InvalidError, or what a task's own object raises while it is looked at
+        return Payload.of({"text": _storable(_text(repr, value) or type(value).__name__)})
+    if (size := payload.size()) > DETAILS_LIMIT:
+        return Payload.of({"note": f"left out: {size:,} bytes; at most {DETAILS_LIMIT:,} are kept"})
+    return payload
 
 
 def _milliseconds(after: float | timedelta | None) -> int | None:
