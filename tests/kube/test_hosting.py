@@ -79,7 +79,7 @@ async def hosting(
     await target.ensure()
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(lambda **_: load_connection(cluster.kubeconfig))
-    events = EngineEvents(host, target, store, epoch)
+    events = EngineEvents(host, target, store, lambda _: None, epoch)
     kopf.on.event(GROUP, VERSION, ENGINES.plural, registry=registry)(events.on_event)
     host.register(registry)
     embedded = EmbeddedKopf(kopf_settings(Settings(operator=OperatorSettings(namespace=namespace))), [namespace])

@@ -100,6 +100,7 @@ def test_time_to_live() -> None:
     assert is_over(Seen("u", "n", "x", finished_at=ended - day), NOW, day)
     assert not is_over(Seen("u", "n", "x", finished_at=ended - day, tracked=True), NOW, day)
     assert is_over(Seen("u", "n", "x", finished_at=ended, ttl_seconds=0, tracked=True), NOW, day)
+    assert not is_over(Seen("u", "n", "x", created_at=NOW, finished_at=ended, ttl_seconds=60), NOW, day)
 
 
 def test_tracked_objects_are_recognised() -> None:

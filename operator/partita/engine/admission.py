@@ -13,6 +13,7 @@ from partita.domain import ids
 from partita.domain.errors import ConflictError, ExpiredError, IdempotencyKeyInUseError, PartitaError
 from partita.domain.state.effects import Slice
 from partita.domain.state.rows import RunStatus
+from partita.engine.held import HeldByObjectError
 from partita.engine.requests import StartReply
 from partita.engine.submissions import Start
 from partita.engine.turns import CollidedError, Group, Turn
@@ -60,18 +61,23 @@ def _existing(start: Start, stored: StoredRun | None, held: dict[RunKey, HeldKey
 
 
 def _held(start: Start, key: RunKey, holder: HeldKey) -> StartReply | PartitaError:
-    if key.scope == "idempotency":
-        other_cr = start.request.cr is not None and holder.cr_uid not in ("", start.request.cr.uid)
-        if holder.input_hash != start.input_hash or other_cr:
-            what = "another WorkflowRun" if other_cr else "a run with another input"
-            return IdempotencyKeyInUseError(
-                f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to {what}, {holder.run_id}; expected a key "
-                "of its own",
-                hint=f"partita get {holder.run_id}",
-            )
+    if key.scope == "idempotency" and (refusal := _not_shared(start, key, holder)):
+        return refusal
     if holder.status is None:
         return ExpiredError(f"run {holder.run_id}: was started before and its month has been dropped")
     return StartReply(holder.run_id, created=False, status=holder.status)
+
+
+def _not_shared(start: Start, key: RunKey, holder: HeldKey) -> PartitaError | None:
+    """Why a key's run is not this start's: it is of another order, or it belongs to another object."""
+    words = f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to {{}}; expected a key of its own"
+    hint = f"partita get {holder.run_id}"
+    if holder.input_hash != start.input_hash:
+        return IdempotencyKeyInUseError(words.format(f"a run with another input, {holder.run_id}"), hint=hint)
+    if start.request.cr is not None and holder.cr_uid not in ("", start.request.cr.uid):
+        message = words.format(f"another WorkflowRun, {holder.run_id}")
+        return HeldByObjectError(message, hint=hint, run_id=holder.run_id)
+    return None
 
 
 def _unacceptable(start: Start, loaded: Loaded, retention: RetentionSettings) -> PartitaError | None:

@@ -9,7 +9,7 @@ heal (the definition is missing, the clock is behind) is kept as *waiting* and t
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -30,6 +30,7 @@ from partita.domain.manifest import parse_run
 from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested, ControlsApplied, SignalReceived
 from partita.engine.engine import Engine
+from partita.engine.held import HeldByObjectError
 from partita.engine.manifests import start_request
 from partita.engine.requests import CrRef
 from partita.store.projection import ProjectionStore, RefusalRow
@@ -64,7 +65,15 @@ class Installation:
 class Reconciler:
     """Takes in WorkflowRun objects of one installation. UnavailableError passes through: try again."""
 
-    def __init__(self, engine: Engine, store: ProjectionStore, installation: Installation) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        store: ProjectionStore,
+        installation: Installation,
+        absent: Callable[[str, str, str], Awaitable[bool]],
+    ) -> None:
+        """``absent``: whether no WorkflowRun object of this namespace, name and uid exists."""
+        self._absent = absent
         self._engine = engine
         self._store = store
         self._installation = installation
@@ -114,11 +123,27 @@ class Reconciler:
         request = start_request(
             manifest, controls, namespace=manifest.namespace, by=BY, cr=self._object(body["metadata"]), own_id=own
         )
-        reply = await self._engine.start(request)
+        try:
+            reply = await self._engine.start(request)
+        except HeldByObjectError as error:
+            if not await self._inherits(body["metadata"], error.run_id):
+                raise
+            reply = await self._engine.start(request)
         if reply.created:
             return Outcome.STARTED
         await self._engine.apply(reply.run_id, controls)
         return Outcome.APPLIED
+
+    async def _inherits(self, metadata: Mapping[str, Any], run_id: UUID) -> bool:
+        """Whether the run of the same order is this object's now, since the one that it belonged to is gone.
+
+        What that means for an unfinished run is done first, so that it does not matter who notices it first.
+        """
+        held = await self._store.object_of(run_id)
+        if held is None or not await self._absent(held["namespace"], held["name"], held["cr_uid"]):
+            return False
+        await self.gone(held["cr_uid"], run_id)
+        return await self._store.adopt(run_id, gone=held["cr_uid"], cr_uid=metadata["uid"], name=metadata["name"])
 
     def _object(self, metadata: Mapping[str, Any]) -> CrRef:
         return CrRef(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from partita.domain.errors import NotFoundError, PartitaError
 from partita.engine.service import TickingService
@@ -24,6 +24,7 @@ from partita.store.projection import ProjectionStore
 
 log = logging.getLogger(__name__)
 
+UNSUPPORTED: Final = ("concurrencyLimits", "jobDefaults")
 INTERVAL_SECONDS = 2.0
 PATIENCE_MS = 1_000
 
@@ -38,6 +39,8 @@ class Observation:
     database: PartitaError | None
     """Why the database cannot be used; None when it can."""
     services: Sequence[ServiceReport]
+    ignored: Sequence[str] = ()
+    """Fields of its spec that have no effect in this version."""
 
 
 class EngineObject:
@@ -68,7 +71,8 @@ class EngineObject:
         except NotFoundError:
             body = await self.ensure()
         before = body.get("status") or {}
-        status = engine_status(observation, body["metadata"]["generation"], before, datetime.now(UTC))
+        seen = replace(observation, ignored=ignored(body.get("spec") or {}))
+        status = engine_status(seen, body["metadata"]["generation"], before, datetime.now(UTC))
         if any(before.get(key) != value for key, value in status.items()):
             await self._client.patch(f"{self._path}/status", {"status": status})
 
@@ -128,12 +132,25 @@ def engine_status(seen: Observation, generation: int, before: Mapping[str, Any],
     }
 
 
+def ignored(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Fields that are set and whose meaning comes with a later version."""
+    return tuple(f"spec.{name}" for name in UNSUPPORTED if spec.get(name))
+
+
+def _accepted(seen: Observation, now: datetime) -> Condition:
+    if not seen.ignored:
+        return Condition("Accepted", True, "Accepted", "", now)
+    words = f"{', '.join(seen.ignored)}: not supported by this version, no effect"
+    return Condition("Accepted", True, "FieldNotSupported", words, now)
+
+
 def _conditions(seen: Observation, now: datetime) -> list[Condition]:
     schema = not isinstance(seen.database, SchemaMissingError)
     failing = [report for report in seen.services if report.state is ServiceState.BACKING_OFF]
     words = "; ".join(f"{report.name}: {report.last_error}" for report in failing)
     database = str(seen.database) if seen.database else ""
     return [
+        _accepted(seen, now),
         Condition("Ready", not failing, "DutyFails" if failing else "Running", words, now),
         Condition("Synced", seen.database is None, seen.database.reason if seen.database else "Synced", database, now),
         Condition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,11 +78,15 @@ def foreign(owner: str, installation: Installation) -> ConflictError:
 
 @dataclass(slots=True)
 class EngineEvents:
-    """The handler of the WorkflowEngine: ``spec.paused`` goes to the database, a deleted object is made again."""
+    """The handler of the WorkflowEngine: its spec goes to those who obey it, a deleted object is made again.
+
+    ``time_to_live`` takes ``spec.ttlSecondsAfterFinished``, None where it is not set.
+    """
 
     host: Host
     target: EngineObject
     store: ProjectionStore
+    time_to_live: Callable[[int | None], None]
     epoch: int
     paused: bool | None = None
 
@@ -95,7 +99,9 @@ class EngineEvents:
             if event["type"] == "DELETED":
                 await self._deleted(metadata["uid"])
             else:
-                await self._pause(bool((event["object"].get("spec") or {}).get("paused")))
+                spec = event["object"].get("spec") or {}
+                self.time_to_live(spec.get("ttlSecondsAfterFinished"))
+                await self._pause(bool(spec.get("paused")))
         except PartitaError as error:
             log.warning("WorkflowEngine: %s", error)
 

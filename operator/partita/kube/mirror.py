@@ -40,6 +40,7 @@ class Seen:
     """status.observedGeneration."""
     signals: tuple[str, ...] = ()
     """Ids in spec.signals."""
+    created_at: datetime | None = None
     finished_at: datetime | None = None
     ttl_seconds: int | None = None
     tracked: bool = False
@@ -58,6 +59,7 @@ class Seen:
         self.revision = status.get("revision") or 0
         self.observed = status.get("observedGeneration") or 0
         self.signals = tuple(signal["id"] for signal in spec.get("signals") or ())
+        self.created_at = _time(metadata.get("creationTimestamp"))
         self.finished_at = _time(status.get("finishedAt"))
         self.ttl_seconds = spec.get("ttlSecondsAfterFinished")
         self.unsupported = tuple(control for control in UNSUPPORTED if spec.get(control))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from partita.domain.errors import NotFoundError
 from partita.engine.service import TickingService
+from partita.kube.absence import absent
 from partita.kube.client import KubeClient
 from partita.kube.mirror import Mirror
 from partita.kube.resources import DEFINITIONS, RUNS, Resource
@@ -129,17 +129,9 @@ class Resync(TickingService):
         return found
 
     async def _confirm(self, missing: Missing) -> None:
-        if await self._absent(RUNS, missing.namespace, missing.name, missing.uid):
+        if await absent(self._client, RUNS, missing.namespace, missing.name, missing.uid):
             log.info("resync: %s/%s is gone: its run is cancelled", missing.namespace, missing.name)
             await self._actions.run_gone(missing.uid, missing.run_id)
-
-    async def _absent(self, resource: Resource, namespace: str, name: str, uid: str = "") -> bool:
-        """Whether no object of this name (and uid) exists."""
-        try:
-            body = await self._client.get(resource.path(namespace, name))
-        except NotFoundError:
-            return True
-        return bool(uid) and body["metadata"]["uid"] != uid
 
     async def _take_in(self, present: Mapping[str, Mapping[str, Any]]) -> None:
         """Hand over objects that wait for something, and those that two passes found not taken in.
@@ -169,7 +161,7 @@ class Resync(TickingService):
         present = {(m["namespace"], m["name"]) for m in (await self._list(DEFINITIONS)).values()}
         for namespace, name in sorted(known - present):
             watched = not self._scope.namespaces or namespace in self._scope.namespaces
-            if watched and await self._absent(DEFINITIONS, namespace, name):
+            if watched and await absent(self._client, DEFINITIONS, namespace, name):
                 await self._actions.definition_gone(namespace, name)
 
 

@@ -19,6 +19,7 @@ from partita.engine.engine import Engine
 from partita.engine.projection import Projections
 from partita.engine.reconcile import Installation, Reconciler
 from partita.engine.supervisor import Supervisor
+from partita.kube.absence import absent
 from partita.kube.client import KubeClient
 from partita.kube.connection import load_connection
 from partita.kube.definitions import CREATED_BY, Definitions
@@ -31,6 +32,7 @@ from partita.kube.mirror import Mirror
 from partita.kube.options import OperatorOptions
 from partita.kube.projector import Projector
 from partita.kube.registry import build_registry
+from partita.kube.resources import RUNS
 from partita.kube.resync import Actions, Resync, Scope
 from partita.kube.retrying import retrying
 from partita.kube.runs import Runs, Waiting
@@ -98,14 +100,14 @@ class Term:
     def _assemble(self, kopf: EmbeddedKopf, target: EngineObject, epoch: int) -> OperatorRegistry:
         operator = self._settings.operator
         projector = self._projector(epoch)
-        reconciler = Reconciler(self._engine, self._store, self._installation)
+        reconciler = Reconciler(self._engine, self._store, self._installation, partial(absent, self._client, RUNS))
         runs = Runs(self._client, reconciler, self._mirror, projector.refused)
         definitions = Definitions(self._client, self._engine, Waiting(runs, self._store, self._installation).appeared)
         resync = self._resync(runs, definitions, kopf)
         ttl = TimeToLive(self._client, self._mirror, self._store.now, operator.ttl_after_finished_ms)
         services = [*Duties(self._engine).services, projector, resync, ttl]
         host = Host(operator.namespace, services, self._supervisor)
-        events = EngineEvents(host, target, self._store, epoch)
+        events = EngineEvents(host, target, self._store, ttl.default, epoch)
         connect = partial(load_connection, self._options.kubeconfig)
         return build_registry(connect, definitions, runs, host, events, operator.watch_namespaces)
 

@@ -1,8 +1,10 @@
 """Deletes WorkflowRun objects some time after their run has ended; the record in PostgreSQL stays.
 
-The time is the run's own ``spec.ttlSecondsAfterFinished``, else the operator's default, which spares objects that a
-GitOps tool would create again. The end and the present are both the database's, so no machine's clock matters. The
-trade-off is a look at every remembered object each round, which is cheap, against an ordered queue.
+The time is the run's own ``spec.ttlSecondsAfterFinished``, else that of the WorkflowEngine, else the operator's
+setting; the latter two spare objects that a GitOps tool would create again. An object that took over a run which had
+ended before has its time from its own beginning. Otherwise the end and the present are both the database's, so that no
+machine's clock matters. The trade-off is a look at every remembered object each round, which is cheap, against an
+ordered queue.
 """
 
 from __future__ import annotations
@@ -33,7 +35,11 @@ class TimeToLive(TickingService):
         self._client = client
         self._mirror = mirror
         self._now = now
-        self._default = timedelta(milliseconds=default_ms)
+        self._setting = self._default = timedelta(milliseconds=default_ms)
+
+    def default(self, seconds: int | None) -> None:
+        """What holds for objects that say nothing; None takes the operator's setting."""
+        self._default = self._setting if seconds is None else timedelta(seconds=seconds)
 
     async def tick(self) -> float:
         """Delete what is over now, at most one batch."""
@@ -58,4 +64,4 @@ def is_over(seen: Seen, now: datetime, default: timedelta) -> bool:
     if seen.finished_at is None or (seen.ttl_seconds is None and seen.tracked):
         return False
     life = default if seen.ttl_seconds is None else timedelta(seconds=seen.ttl_seconds)
-    return now >= seen.finished_at + life
+    return now >= max(seen.finished_at, seen.created_at or seen.finished_at) + life

@@ -111,6 +111,15 @@ class ProjectionStore:
         if ids:
             await self._fetch("projection_requeue", ids, [revision for _, revision in shown], min(ids), max(ids))
 
+    async def object_of(self, run_id: UUID) -> Row | None:
+        """cr_uid, namespace and name of the object that a run belongs to; None for a run without one."""
+        rows = await self._fetch("run_object", run_id)
+        return rows[0] if rows else None
+
+    async def adopt(self, run_id: UUID, *, gone: str, cr_uid: str, name: str) -> bool:
+        """Give the run of an object that is gone to another one; False when it is not that object's any more."""
+        return bool(await self._fetch("run_adopt", run_id, gone, cr_uid, name))
+
     async def record_refusal(self, engine_id: str, refusal: RefusalRow) -> None:
         """Remember why an object has no run."""
         await self._fetch(

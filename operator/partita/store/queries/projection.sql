@@ -117,6 +117,30 @@ WHERE r.id = ANY ($1::uuid[]) AND r.id BETWEEN $3::uuid AND $4::uuid
   AND r.revision > shown.revision AND r.cr_uid IS NOT NULL
 ON CONFLICT (run_id) DO NOTHING;
 
+-- name: run_object
+-- The object that a run belongs to. $1 = run id.
+-- hot: pruned
+SELECT cr_uid, namespace, name FROM :"schema".workflow_runs WHERE id = $1::uuid AND cr_uid IS NOT NULL;
+
+-- name: run_adopt
+-- Another object takes the run of one that is gone; its controls are then applied from its first generation on.
+-- $1 = run id, $2 = uid of the object that is gone, $3 = uid, $4 = name.
+-- hot: pruned
+WITH moved AS (
+    UPDATE :"schema".workflow_runs
+    SET cr_uid = $3::text, name = $4::text, cr_generation = 0
+    WHERE id = $1::uuid AND cr_uid = $2::text
+    RETURNING id, namespace, status
+), opened AS (
+    UPDATE :"schema".open_runs SET cr_uid = $3::text, name = $4::text
+    WHERE run_id = $1::uuid AND EXISTS (SELECT FROM moved)
+), ended AS (
+    UPDATE :"schema".run_endings e SET name = $4::text
+    FROM moved m
+    WHERE e.run_id = $1::uuid AND e.namespace = m.namespace AND e.status = m.status AND e.name <> $4::text
+)
+SELECT id FROM moved;
+
 -- name: refusal_record
 -- Remember why an object has no run; a refusal that says the same as before is not shown again.
 -- $1 = engine id, $2 = cr uid, $3 = cr generation, $4 = waiting, $5 = namespace, $6 = name, $7 = definition, $8 = reason,
