@@ -73,6 +73,7 @@ async def test_a_run_from_submit_to_its_output(partita: Terminal, here: Namespac
         assert f"follow it: partita watch one -n {here.name}" in submitted.err
         await here.run_until("one", lambda status: status.get("waitingFor") == "event approval", "waiting")
         listed = await partita.there("list", "--phase", "running")
+        assert (listed.code, listed.err) == (Exit.OK, "")
         head = " ".join(listed.out.split("\n")[0].split())
         assert head == "NAMESPACE NAME DEFINITION PHASE PROGRESS WAITING AGE RUN ID"
         assert f"{here.name}   one    approve" in listed.out

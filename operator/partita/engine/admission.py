@@ -70,12 +70,13 @@ def _held(start: Start, key: RunKey, holder: HeldKey) -> StartReply | PartitaErr
 
 def _not_shared(start: Start, key: RunKey, holder: HeldKey) -> PartitaError | None:
     """Why a key's run is not this start's: it is of another order, or it belongs to another object."""
-    words = f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to {{}}; expected a key of its own"
+    words = f"run {start.run_id}: idempotencyKey: {key.key!r} belongs to"
     hint = f"partita get {holder.run_id}"
     if holder.input_hash != start.input_hash:
-        return IdempotencyKeyInUseError(words.format(f"a run with another input, {holder.run_id}"), hint=hint)
+        message = f"{words} a run with another input, {holder.run_id}; expected a key of its own"
+        return IdempotencyKeyInUseError(message, hint=hint)
     if start.request.cr is not None and holder.cr_uid not in ("", start.request.cr.uid):
-        message = words.format(f"another WorkflowRun, {holder.run_id}")
+        message = f"{words} another WorkflowRun, {holder.run_id}; expected a key of its own"
         return HeldByObjectError(message, hint=hint, run_id=holder.run_id)
     return None
 
