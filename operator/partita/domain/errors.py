@@ -7,6 +7,12 @@ translates SQLSTATEs into this tree at one boundary; the CLI maps the classes to
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from partita.domain.places import LONGEST, LONGEST_NAME, shortened
+
+LONGEST_MESSAGE: Final = 2_048
+"""Characters of a message; what somebody sent is never repeated to them by the megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +23,13 @@ class Problem:
     """Place of the value, such as ``spec.nodes[2].wait.duration``; empty for the whole object."""
     message: str
     """What is wrong and what would be right, in one sentence."""
+
+    def __post_init__(self) -> None:
+        """Keep both short, whatever they repeat."""
+        if len(self.path) > LONGEST + LONGEST_NAME:
+            object.__setattr__(self, "path", shortened(self.path, LONGEST + LONGEST_NAME))
+        if len(self.message) > LONGEST_MESSAGE:
+            object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -32,9 +45,11 @@ class PartitaError(Exception):
     """CamelCase word used as a condition's reason and as the ``type`` of a problem document."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        if not isinstance(self, InvalidError):  # its problems are short already, and all of them are shown
+            message = shortened(message, LONGEST_MESSAGE)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = shortened(hint, LONGEST)
 
     def __str__(self) -> str:
         return f"{self.message}; try: {self.hint}" if self.hint else self.message
@@ -46,8 +61,10 @@ class InvalidError(PartitaError):
     reason = "Invalid"
 
     def __init__(self, subject: str, problems: tuple[Problem, ...], *, hint: str = "") -> None:
-        super().__init__(f"{subject}: " + "; ".join(str(problem) for problem in problems), hint=hint)
-        self.subject = subject
+        super().__init__(
+            f"{shortened(subject, LONGEST)}: " + "; ".join(str(problem) for problem in problems), hint=hint
+        )
+        self.subject = shortened(subject, LONGEST)
         self.problems = problems
 
 
@@ -115,6 +132,12 @@ class TimedOutError(PartitaError):
     """A bounded wait ended before its condition came true."""
 
     reason = "TimedOut"
+
+
+class OutdatedError(PartitaError):
+    """The schema demands a newer engine protocol than this program speaks: only another version of it helps."""
+
+    reason = "Outdated"
 
 
 class EngineError(PartitaError):

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from partita.domain.patterns import compile_pattern, expanded_size
-from partita.domain.schema import schema_problems, violations, with_defaults
+from partita.domain.payload import Json
+from partita.domain.schema import Budget, schema_problems, violations, with_defaults
 from tests.unit.manifest.build import cases
+
+
+def filled(schema: Json, value: Json) -> Json:
+    """The value with the defaults of a schema, within the usual bounds."""
+    return with_defaults(schema, value, budget=Budget(), most_bytes=1_000_000)
 
 
 @pytest.mark.parametrize(("schema", "expected"), cases("schemas", "schema"))
@@ -71,13 +77,13 @@ def test_at_most_fifty_violations_are_listed() -> None:
 
 def test_defaults_of_alternatives_are_not_applied() -> None:
     schema = {"anyOf": [{"properties": {"a": {"default": 1}}}], "allOf": [{"properties": {"b": {"default": 2}}}]}
-    assert with_defaults(schema, {}) == {"b": 2}
+    assert filled(schema, {}) == {"b": 2}
 
 
 def test_defaults_are_copies() -> None:
     schema: dict[str, Any] = {"properties": {"a": {"default": {"x": []}}}}
-    with_defaults(schema, {})["a"]["x"].append(1)
-    assert with_defaults(schema, {}) == {"a": {"x": []}}
+    filled(schema, {})["a"]["x"].append(1)
+    assert filled(schema, {}) == {"a": {"x": []}}
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,28 @@ def test_aliases_that_expand_without_end_are_refused() -> None:
         load_documents("\n".join(lines))
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a: &a " + "x" * 100_000, "b: [" + ", ".join(["*a"] * 1_000) + "]"],
+        ["a: &a {" + "x" * 1_000 + ": 1}", "b: [" + ", ".join(["*a"] * 50_000) + "]"],
+        ["a: &a {" + ", ".join(f"k{n}: 1" for n in range(2_000)) + "}", "b: [" + ", ".join(["{<<: *a}"] * 1_000) + "]"],
+        ["a: &a {" + ", ".join(f"k{n}: 1" for n in range(2_000)) + "}", "b: {<<: [" + ", ".join(["*a"] * 1_000) + "]}"],
+    ],
+    ids=["texts", "keys", "merged", "merged lists"],
+)
+def test_aliases_of_what_is_large_count_by_its_size(lines: list[str]) -> None:
+    with pytest.raises(InvalidError, match=r"expands to more than 1,000,000 values"):
+        load_documents("\n".join(lines))
+
+
+def test_many_objects_are_merged_each_once() -> None:
+    parts = ", ".join(f"{{k{n}: {n}, first: {n}}}" for n in range(20_000))
+    (document,) = load_documents(f"a: {{<<: [{parts}], own: 1}}")
+    assert len(document["a"]) == 20_002
+    assert document["a"]["first"] == 0
+
+
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts,

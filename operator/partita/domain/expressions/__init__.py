@@ -4,7 +4,7 @@ Purpose: everything that a manifest computes. Invariant: pure, deterministic and
 leaves an evaluation. Compiled once for each definition, evaluated often.
 """
 
-from partita.domain.expressions.analysis import NODE_FIELDS, References
+from partita.domain.expressions.analysis import NODE_FIELDS, References, merged
 from partita.domain.expressions.condition import Condition, DurationTemplate, compile_condition, compile_duration
 from partita.domain.expressions.errors import ExpressionError
 from partita.domain.expressions.template import Template, compile_template
@@ -19,4 +19,5 @@ __all__ = [
     "compile_condition",
     "compile_duration",
     "compile_template",
+    "merged",
 ]

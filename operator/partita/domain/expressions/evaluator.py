@@ -73,7 +73,7 @@ def _select(node: Select, bound: Bound) -> Evaluate:
         try:
             return value[field]
         except (KeyError, TypeError, IndexError):
-            raise absent(shown(node.target), field, value) from None
+            raise absent(frame, shown(node.target), field, value) from None
 
     return select
 
@@ -101,7 +101,7 @@ def _index(node: Index, bound: Bound) -> Evaluate:
             raise ExpressionError(f"{shown(node.target)}[{position}]: the list has {len(value)} items")
         if type(value) is dict and type(position) is str and position in value:
             return value[position]
-        raise absent(shown(node.target), position, value)
+        raise absent(frame, shown(node.target), position, value)
 
     return at
 

@@ -15,7 +15,7 @@ from partita.domain.payload import Json
 class Frame:
     """State of the evaluation of one field."""
 
-    __slots__ = ("left", "locals", "scope", "size", "tokens")
+    __slots__ = ("hints", "left", "locals", "scope", "size", "tokens")
 
     def __init__(self, scope: Mapping[str, Json], visits: int = limits.VISITS) -> None:
         self.scope = scope
@@ -27,6 +27,8 @@ class Frame:
         """Expressions of the field that have given a text, list or map so far."""
         self.size = 0
         """Characters that they add up to."""
+        self.hints = 1
+        """Suggestions of a similar name that may still be looked for: a loop can miss a field thousands of times."""
 
     def spend(self, visits: int) -> None:
         """Pay for work about to be done."""

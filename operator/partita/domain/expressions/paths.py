@@ -6,6 +6,8 @@ Invariant: the same meaning as selecting field by field; only faster, and with t
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
+from typing import Final
 
 from partita.domain.expressions.errors import ExpressionError
 from partita.domain.expressions.frame import Frame
@@ -13,6 +15,8 @@ from partita.domain.expressions.syntax import Call, Ident, Index, Literal, Selec
 from partita.domain.expressions.values import Value, a_kind, kind
 from partita.domain.nearest import did_you_mean
 
+MOST_COMPARED: Final = 100
+"""Fields of a map among which a similar name is looked for."""
 Path = tuple[str, tuple[str, ...]]
 """A variable and the fields below it."""
 
@@ -55,12 +59,12 @@ def _explain(frame: Frame, root: str, keys: tuple[str, ...]) -> ExpressionError:
     value, at = frame.scope[root], root
     for position, key in enumerate(keys):
         if type(value) is not dict or key not in value:
-            return absent(at, key, value, (root, keys) if position else None)
+            return absent(frame, at, key, value, (root, keys) if position else None)
         value, at = value[key], f"{at}.{key}"
     return ExpressionError(f"{at} cannot be read")
 
 
-def absent(at: str, key: Value, value: Value, whole: Path | None = None) -> ExpressionError:
+def absent(frame: Frame, at: str, key: Value, value: Value, whole: Path | None = None) -> ExpressionError:
     """The error for a field or an item that is not there."""
     if type(key) is not str and type(value) is not dict:
         return ExpressionError(f"{at}[{kind(key)}]: {at} is {a_kind(value)}; expected a list and an integer")
@@ -69,7 +73,9 @@ def absent(at: str, key: Value, value: Value, whole: Path | None = None) -> Expr
         return ExpressionError(f"{at} is null and has no field {key!r}{hint}")
     if type(value) is not dict:
         return ExpressionError(f"{at} is {a_kind(value)} and has no field {key!r}")
-    return ExpressionError(f"{at} has no field {key!r}{did_you_mean(str(key), value)}; use get() if it may be absent")
+    frame.hints -= 1
+    similar = did_you_mean(str(key), islice(value, MOST_COMPARED)) if frame.hints >= 0 else ""
+    return ExpressionError(f"{at} has no field {key!r}{similar}; use get() if it may be absent")
 
 
 def shown(node: Syntax) -> str:

@@ -20,6 +20,7 @@ from partita.domain.expressions.program import Program, compile_program
 from partita.domain.expressions.scanner import Token, scan
 from partita.domain.expressions.values import Value, a_kind, text
 from partita.domain.payload import Json
+from partita.domain.places import element, member
 
 _Render = Callable[[Frame], Json]
 
@@ -99,9 +100,9 @@ class _Compiler:
     def _object(self, value: dict[str, Any], path: str, depth: int) -> tuple[_Render | None, Json]:
         for key in value:
             if "${" in key:
-                self.problems.append(Problem(join_path(path, key), "expressions are not evaluated in names of fields"))
+                self.problems.append(Problem(member(path, key), "expressions are not evaluated in names of fields"))
         # in the order of the keys, since an API server does not keep the written one and ``from`` must not depend on it
-        parts = {key: self.value(value[key], join_path(path, key), depth + 1) for key in sorted(value)}
+        parts = {key: self.value(value[key], member(path, key), depth + 1) for key in sorted(value)}
         fixed = {key: parts[key][1] for key in value}
         moving = [(key, render) for key, (render, _) in parts.items() if render is not None]
         if not moving:
@@ -116,7 +117,7 @@ class _Compiler:
         return render_object, None
 
     def _array(self, value: list[Any], path: str, depth: int) -> tuple[_Render | None, Json]:
-        parts = [self.value(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+        parts = [self.value(item, element(path, index), depth + 1) for index, item in enumerate(value)]
         fixed = [constant for _, constant in parts]
         moving = [(index, render) for index, (render, _) in enumerate(parts) if render is not None]
         if not moving:
@@ -217,8 +218,3 @@ def _text(value: Value) -> str:
     if shown is None:
         raise ExpressionError(f"is {a_kind(value)} inside a text; use json.encode() or get() with a default")
     return shown
-
-
-def join_path(path: str, key: str) -> str:
-    """The path of a field."""
-    return f"{path}.{key}" if path else key

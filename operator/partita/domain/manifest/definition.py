@@ -20,8 +20,10 @@ from partita.domain.manifest.policies import NodeDefaults, read_defaults
 from partita.domain.manifest.reader import Fields, kind_of
 from partita.domain.manifest.text import text_problems
 from partita.domain.model import Definition
+from partita.domain.nearest import hint_budget
 from partita.domain.patterns import pattern_budget
 from partita.domain.payload import Json
+from partita.domain.places import element, member, shortened
 from partita.domain.schema import schema_problems
 
 API_VERSION: Final = "partita.dev/v1alpha1"
@@ -60,7 +62,7 @@ def header_problems(manifest: Mapping[str, Any], kind: str) -> Iterator[Problem]
     for key, wanted in (("apiVersion", API_VERSION), ("kind", kind)):
         value = manifest.get(key)
         if value is not None and value != wanted:
-            yield Problem(key, f"is {value!r}; expected {wanted}")
+            yield Problem(key, f"is {shortened(repr(value))}; expected {wanted}")
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     if not any(isinstance(named.get(key), str) and named[key] for key in ("name", "generateName")):
@@ -72,6 +74,11 @@ def _parse_spec(spec: dict[str, Json], name: str, namespace: str, problems: list
     if broken:
         problems.extend(broken)
         return None
+    with hint_budget():
+        return _parse_checked(spec, name, namespace, problems)
+
+
+def _parse_checked(spec: dict[str, Json], name: str, namespace: str, problems: list[Problem]) -> Definition | None:
     before = len(problems)
     fields = Fields(spec, "spec", shapes.SPEC, problems)
     output = Expressions(COMMON, problems)
@@ -146,9 +153,9 @@ def _check_config(fields: Fields) -> None:
         if isinstance(value, str) and "${" in value:
             fields.problem(path, "config holds constants; expressions are not evaluated here")
         elif isinstance(value, dict):
-            pending.extend((f"{path}.{key}", item) for key, item in value.items())
+            pending.extend((member(path, key), item) for key, item in value.items())
         elif isinstance(value, list):
-            pending.extend((f"{path}[{index}]", item) for index, item in enumerate(value))
+            pending.extend((element(path, index), item) for index, item in enumerate(value))
 
 
 def _check_output(output: Expressions, drafts: Mapping[str, NodeDraft], problems: list[Problem]) -> None:

@@ -16,10 +16,13 @@ import yaml
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.manifest.scalars import key_text, plain_scalar
 from partita.domain.payload import Json
+from partita.domain.places import shortened
 
 MOST_CHARACTERS: Final = 16_777_216
 MOST_VALUES: Final = 1_000_000
-"""Values of one document after aliases are expanded."""
+"""Values of one document after aliases are expanded; a long text counts as several."""
+_TEXT_PER_VALUE: Final = 32
+"""Characters of a text that count as one value more."""
 _DEEPEST: Final = 150
 _PLAIN: Final = "!plain!"
 _TAG: Final = "tag:yaml.org,2002:"
@@ -81,7 +84,8 @@ class _Builder:
     def __init__(self) -> None:
         self._built: dict[int, tuple[Json, int]] = {}
         self._open: set[int] = set()
-        self._size = 0
+        self._merged = 0
+        """Keys copied by ``<<`` so far, all objects together."""
 
     def document(self, node: yaml.Node) -> dict[str, Json]:
         value = self._sized(node, 0)[0]
@@ -109,7 +113,7 @@ class _Builder:
         if isinstance(node, yaml.SequenceNode):
             parts = [self._sized(item, depth + 1) for item in node.value]
             return [value for value, _ in parts], 1 + sum(size for _, size in parts)
-        return _scalar(node), 1
+        return _scalar(node), 1 + len(node.value) // _TEXT_PER_VALUE
 
     def _mapping(self, node: yaml.MappingNode, depth: int) -> tuple[Json, int]:
         result: dict[str, Json] = {}
@@ -117,30 +121,36 @@ class _Builder:
         size = 1
         for key_node, value_node in node.value:
             value, count = self._sized(value_node, depth + 1)
-            size += count
+            key_value, key_count = self._sized(key_node, depth + 1)
+            size += count + key_count - 1
             if size > MOST_VALUES:
-                raise _BadYamlError(node, f"expands to more than {MOST_VALUES:,} values")
+                raise _too_large(node)
             if key_node.tag == _PLAIN and key_node.value == "<<":
-                merged = {**_merge(value_node, value), **merged}
+                self._merge(merged, value_node, value)
                 continue
-            key = key_text(self._sized(key_node, depth + 1)[0])
+            key = key_text(key_value)
             if key is None:
                 raise _BadYamlError(key_node, "this cannot be a key; expected a text")
             if key in result:
-                raise _BadYamlError(key_node, f"the key {key!r} stands twice in this object")
+                raise _BadYamlError(key_node, f"the key {shortened(key)!r} stands twice in this object")
             result[key] = value
         return {**merged, **result} if merged else result, size + len(merged)
 
+    def _merge(self, merged: dict[str, Json], node: yaml.Node, value: Json) -> None:
+        """Add what ``<<`` brings; what came first stays."""
+        parts = value if isinstance(value, list) else [value]
+        if not all(isinstance(part, dict) for part in parts):
+            raise _BadYamlError(node, "<< needs an object or a list of objects")
+        for part in parts:
+            self._merged += len(part)
+            if self._merged > MOST_VALUES:
+                raise _too_large(node)
+            for key, item in part.items():
+                merged.setdefault(key, item)
 
-def _merge(node: yaml.Node, value: Json) -> dict[str, Json]:
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
-        merged: dict[str, Json] = {}
-        for part in value:
-            merged = {**part, **merged}
-        return merged
-    raise _BadYamlError(node, "<< needs an object or a list of objects")
+
+def _too_large(node: yaml.Node) -> _BadYamlError:
+    return _BadYamlError(node, f"expands to more than {MOST_VALUES:,} values")
 
 
 def _scalar(node: yaml.Node) -> Json:
@@ -154,5 +164,5 @@ def _scalar(node: yaml.Node) -> Json:
         return text
     value = plain_scalar(text)
     if isinstance(value, float) and not math.isfinite(value):
-        raise _BadYamlError(node, f"{text} is not a JSON number; expected a number or a quoted text")
+        raise _BadYamlError(node, f"{shortened(text)} is not a JSON number; expected a number or a quoted text")
     return value

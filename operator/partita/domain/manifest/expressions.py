@@ -17,6 +17,7 @@ from partita.domain.expressions import (
     compile_condition,
     compile_duration,
     compile_template,
+    merged,
 )
 from partita.domain.manifest import limits
 from partita.domain.manifest.reader import Fields
@@ -40,10 +41,7 @@ class Expressions:
     @property
     def refs(self) -> References:
         """All that the expressions read."""
-        total = References()
-        for _, refs in self.places:
-            total |= refs
-        return total
+        return merged(refs for _, refs in self.places)
 
     def template(self, fields: Fields, name: str, value: Json, *, limit: int = limits.CONDITION) -> Template | None:
         """Compile a value that stands in a field."""

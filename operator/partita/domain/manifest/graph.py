@@ -80,9 +80,9 @@ def unknown_node(path: str, name: str, known: Mapping[str, object]) -> Problem:
 
 
 def _note_unknown(problems: list[Problem], path: str, name: str, known: Mapping[str, object]) -> None:
-    """Looking for a similar name costs a walk over all names: only as many as are shown are looked for."""
+    """Looking for a similar name costs a walk over all names: no more than are shown are looked for."""
     if len(problems) < limits.PROBLEMS:
-        problems.append(unknown_node(path, name, known if len(problems) < limits.HINTS else {}))
+        problems.append(unknown_node(path, name, known))
 
 
 def cycle_problems(graph: Graph) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from partita.domain.manifest.reader import kind_of
 from partita.domain.manifest.text import storable_text
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload
-from partita.domain.schema import violations, with_defaults
+from partita.domain.schema import Budget, TooMuchError, violations, with_defaults
 
 _PATH = "spec.input"
 
@@ -26,10 +26,14 @@ def prepare_input(
     if not isinstance(given, dict):
         raise _invalid(definition, [Problem(_PATH, f"is {kind_of(given)}; expected an object")])
     schema = definition.input_schema
-    complete = given if schema is None else with_defaults(schema, given)
+    budget = Budget()
+    try:
+        complete = given if schema is None else with_defaults(schema, given, budget=budget, most_bytes=most_bytes)
+    except TooMuchError as error:
+        raise _invalid(definition, [Problem(_PATH, str(error))]) from error
     text, problems = storable_text(complete, _PATH, most_bytes)
     if not problems and schema is not None:
-        problems = [*violations(schema, complete, _PATH)]
+        problems = [*violations(schema, complete, _PATH, budget=budget)]
     if problems:
         raise _invalid(definition, problems)
     return Payload(text, complete)

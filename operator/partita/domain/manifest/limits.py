@@ -23,8 +23,6 @@ SHORT: Final = 1_024
 """Durations and names that may be written as expressions."""
 PROBLEMS: Final = 200
 """Problems listed of one manifest; more than a person reads, less than a hostile manifest could make."""
-HINTS: Final = 50
-"""Problems of unknown nodes that come with a similar name."""
 UNLIMITED_RETRIES: Final = 2_147_483_647
 """``maxRetries`` of a tier that leaves it out."""
 EXCLUSIVITY_WORK: Final = 500_000

@@ -18,6 +18,7 @@ from partita.domain.manifest.refusals import LATER, REFUSED
 from partita.domain.manifest.shapes import Shape
 from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json
+from partita.domain.places import element, member, shortened
 
 NAME: Final = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
 """Names of nodes: usable as identifiers of CEL."""
@@ -52,7 +53,7 @@ class Fields:
                 continue
             if (shape, key) in LATER:
                 if value not in (False, 0, [], {}):
-                    self.problem(key, f"{key} is not supported by this version; {LATER[shape, key]}")
+                    self.problem(key, f"{shortened(key)} is not supported by this version; {LATER[shape, key]}")
             elif (shape, key) in REFUSED:
                 self.problem(key, f"{key} does not exist here; {REFUSED[shape, key]}")
             else:
@@ -61,7 +62,7 @@ class Fields:
 
     def at(self, name: str) -> str:
         """The path of a field."""
-        return f"{self.path}.{name}" if self.path else name
+        return member(self.path, name)
 
     def problem(self, name: str, message: str) -> None:
         """Note a problem with a field; an empty name means the object itself."""
@@ -203,7 +204,7 @@ class Fields:
         """The objects of a list."""
         for index, value in enumerate(self._list(name, most, "a list of objects", least) or ()):
             if isinstance(value, dict):
-                yield Fields(value, f"{self.at(name)}[{index}]", shape, self.problems)
+                yield Fields(value, element(self.at(name), index), shape, self.problems)
             else:
                 self.problem(f"{name}[{index}]", f"is {kind_of(value)}; expected an object")
 

@@ -6,6 +6,7 @@ import orjson
 
 from partita.domain.errors import Problem
 from partita.domain.payload import Json
+from partita.domain.places import element, member
 
 _DEEPEST = 200
 
@@ -32,7 +33,7 @@ def _bad_places(value: Json, path: str) -> list[Problem]:
     while pending and len(found) < 50:
         at, item, depth = pending.pop()
         if depth > _DEEPEST:
-            found.append(Problem(at[:200], "is nested too deeply"))
+            found.append(Problem(at, "is nested too deeply"))
         elif isinstance(item, str):
             found.extend(_bad_text(at, item))
         elif isinstance(item, dict):
@@ -42,9 +43,9 @@ def _bad_places(value: Json, path: str) -> list[Problem]:
                     if isinstance(key, str)
                     else [Problem(at, f"has the key {key!r}; expected texts as keys")]
                 )
-            pending.extend((f"{at}.{key}", part, depth + 1) for key, part in reversed(item.items()))
+            pending.extend((member(at, str(key)), part, depth + 1) for key, part in reversed(item.items()))
         elif isinstance(item, list):
-            pending.extend((f"{at}[{index}]", part, depth + 1) for index, part in reversed([*enumerate(item)]))
+            pending.extend((element(at, index), part, depth + 1) for index, part in reversed([*enumerate(item)]))
         elif type(item) is int and not -(2**63) <= item < 2**64:
             found.append(Problem(at, "is larger than a 64-bit integer"))
         elif item is not None and type(item) not in (bool, int, float):

@@ -5,13 +5,14 @@ Each function makes a check from the keyword's value; a check notes what is wron
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
 from partita.domain.patterns import compile_pattern
 from partita.domain.payload import Json
+from partita.domain.places import shortened
 from partita.domain.schema.walk import Budget, Place, Walk, brief, frozen
 
 Check = Callable[[Json, Place, Walk], None]
@@ -26,6 +27,10 @@ _CLASSES: Final[dict[str, frozenset[type]]] = {
     "object": frozenset({dict}),
     "string": frozenset({str}),
 }
+_FRACTION: Final = 16
+"""Steps that exact arithmetic with numbers of hundreds of digits is worth."""
+_LISTED: Final = 20
+"""Names or values that a message lists."""
 
 
 def _type(names: Json) -> Check:
@@ -41,9 +46,15 @@ def _type(names: Json) -> Check:
     return check
 
 
+def listed(names: Sequence[str], *, more: bool = False) -> str:
+    """The first names of a list; a list is as long as its schema, and each failure would copy it."""
+    shown = [shortened(name) for name in names[:_LISTED]]
+    return ", ".join([*shown, "…"] if more or len(names) > _LISTED else shown)
+
+
 def _enum(values: Json) -> Check:
     known = {frozen(value, Budget()) for value in values}
-    shown = ", ".join(brief(value) for value in values[:20]) + (", …" if len(values) > 20 else "")
+    shown = listed([brief(value) for value in values[:_LISTED]], more=len(values) > _LISTED)
 
     def check(value: Json, place: Place, walk: Walk) -> None:
         if frozen(value, walk.budget) not in known:
@@ -81,8 +92,10 @@ def _multiple_of(step: Any) -> Check:
     exact = Fraction(repr(step))
 
     def check(value: Json, place: Place, walk: Walk) -> None:
-        if _is_number(value) and Fraction(repr(value)) % exact:
-            walk.problem(place, f"{value} is not a multiple of {step}")
+        if _is_number(value):
+            walk.budget.spend(_FRACTION)
+            if Fraction(repr(value)) % exact:
+                walk.problem(place, f"{value} is not a multiple of {step}")
 
     return check
 
@@ -121,24 +134,30 @@ def _unique(wanted: bool) -> Check:
 
 
 def _required(names: list[str]) -> Check:
-    shown = ", ".join(names)
+    shown = listed(names)
 
     def check(value: Json, place: Place, walk: Walk) -> None:
         if type(value) is dict:
+            walk.budget.spend(len(names))
             for name in names:
                 if name not in value:
-                    walk.problem(place, f"field {name!r} is missing; expected {shown}")
+                    walk.problem(place, f"field {shortened(name)!r} is missing; expected {shown}")
 
     return check
 
 
 def _dependent_required(needs: dict[str, list[str]]) -> Check:
+    cost = len(needs) + sum(map(len, needs.values()))
+
     def check(value: Json, place: Place, walk: Walk) -> None:
         if type(value) is dict:
+            walk.budget.spend(cost)
             for name, others in needs.items():
                 for other in others:
                     if name in value and other not in value:
-                        walk.problem(place, f"field {other!r} is missing; expected it beside {name!r}")
+                        walk.problem(
+                            place, f"field {shortened(other)!r} is missing; expected it beside {shortened(name)!r}"
+                        )
 
     return check
 

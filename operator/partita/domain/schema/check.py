@@ -9,8 +9,10 @@ from typing import Final
 from partita.domain.errors import Problem
 from partita.domain.patterns import compile_pattern
 from partita.domain.payload import Json
+from partita.domain.places import member, shortened
+from partita.domain.schema.inplace import inplace_problem
 from partita.domain.schema.keywords import CHECKS, parts
-from partita.domain.schema.validate import ENDLESS, violations
+from partita.domain.schema.references import resolves
 from partita.domain.schema.walk import MOST_PROBLEMS
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -34,15 +36,18 @@ def schema_problems(schema: Json, path: str) -> tuple[Problem, ...]:
     if not isinstance(schema, dict):
         return (Problem(path, "must be an object, a JSON Schema"),)
     found = tuple(islice(_problems(schema, schema, path, 0), MOST_PROBLEMS))
-    return found or tuple(_endless(schema, path))
+    if found:
+        return found
+    reason = inplace_problem(schema)
+    return (Problem(path, reason),) if reason else ()
 
 
 def _problems(schema: Json, root: Mapping[str, Json], path: str, depth: int) -> Iterator[Problem]:
     if depth > _DEEPEST:
-        yield Problem(path[:200], "is nested too deeply")
+        yield Problem(path, "is nested too deeply")
     elif isinstance(schema, dict):
         for keyword, value in schema.items():
-            at = f"{path}.{keyword}"
+            at = member(path, keyword)
             yield from _keyword_problems(keyword, value, root, at)
             for part, part_path in parts(keyword, value, at):
                 yield from _problems(part, root, part_path, depth + 1)
@@ -65,33 +70,16 @@ def _keyword_problems(keyword: str, value: Json, root: Mapping[str, Json], at: s
         yield from _pattern_problems(value, at)
     elif keyword == "patternProperties":
         for pattern in value:
-            yield from _pattern_problems(pattern, f"{at}.{pattern}")
+            yield from _pattern_problems(pattern, member(at, pattern))
 
 
 def _reference_problems(value: str, root: Mapping[str, Json], at: str) -> Iterator[Problem]:
     if not value.startswith("#"):
-        yield Problem(at, f"{value!r} lies outside the schema; expected a reference within it, such as #/$defs/name")
-    elif value != "#" and (not value.startswith("#/") or not _resolves(root, value)):
-        yield Problem(at, f"{value!r} names no part of the schema; expected such as #/$defs/name")
-
-
-def _resolves(root: Json, reference: str) -> bool:
-    """Whether a reference leads to a schema that was checked: through keywords that hold schemas only."""
-    value = root
-    steps = iter(part.replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/"))
-    for keyword in steps:
-        if not isinstance(value, dict) or keyword not in value:
-            return False
-        inner = [part for part, path in parts(keyword, value[keyword], "") if path == ""]
-        if inner:
-            value = inner[0]
-            continue
-        step = next(steps, None)
-        found = [part for part, path in parts(keyword, value[keyword], "") if path in (f".{step}", f"[{step}]")]
-        if not found:
-            return False
-        value = found[0]
-    return isinstance(value, dict | bool)
+        yield Problem(
+            at, f"{shortened(value)!r} lies outside the schema; expected a reference within it, such as #/$defs/name"
+        )
+    elif value != "#" and (not value.startswith("#/") or not resolves(root, value)):
+        yield Problem(at, f"{shortened(value)!r} names no part of the schema; expected such as #/$defs/name")
 
 
 def _pattern_problems(pattern: str, at: str) -> Iterator[Problem]:
@@ -99,10 +87,3 @@ def _pattern_problems(pattern: str, at: str) -> Iterator[Problem]:
         compile_pattern(pattern)
     except ValueError as error:
         yield Problem(at, str(error))
-
-
-def _endless(schema: Mapping[str, Json], path: str) -> Iterator[Problem]:
-    """A schema that refers to itself without going down into the document would never end."""
-    probes: tuple[Json, ...] = (None, {}, [], "", 0)
-    if any(problem.message == ENDLESS for probe in probes for problem in violations(schema, probe)):
-        yield Problem(path, ENDLESS)

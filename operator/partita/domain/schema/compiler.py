@@ -12,7 +12,9 @@ from typing import Any
 
 from partita.domain.patterns import Pattern, compile_pattern
 from partita.domain.payload import Json
-from partita.domain.schema.assertions import ASSERTIONS, Check
+from partita.domain.places import shortened
+from partita.domain.schema.assertions import ASSERTIONS, Check, listed
+from partita.domain.schema.references import target
 from partita.domain.schema.walk import EnoughError, Place, Walk
 
 
@@ -44,7 +46,7 @@ class Compiler:
     def _checks(self, schema: Mapping[str, Any]) -> list[Check]:
         checks = [make(schema[name]) for name, make in ASSERTIONS.items() if name in schema]
         if "$ref" in schema:
-            checks.append(self.compile(_target(self._root, schema["$ref"])))
+            checks.append(self._reference(target(self._root, schema["$ref"])))
         checks.extend(self.compile(part) for part in schema.get("allOf", ()))
         if "anyOf" in schema:
             checks.append(_any_of([self.compile(part) for part in schema["anyOf"]]))
@@ -55,6 +57,14 @@ class Compiler:
         if "if" in schema:
             checks.append(_if(*(self.compile(schema.get(name, True)) for name in ("if", "then", "else"))))
         return checks + self._of_objects(schema) + self._of_lists(schema)
+
+    def _reference(self, part: Json) -> Check:
+        """Compiled when a document first gets there: a chain of references may be longer than the stack."""
+
+        def check(value: Json, place: Place, walk: Walk) -> None:
+            self.compile(part)(value, place, walk)
+
+        return check
 
     def _of_objects(self, schema: Mapping[str, Any]) -> list[Check]:
         checks: list[Check] = []
@@ -84,14 +94,6 @@ class Compiler:
         return checks
 
 
-def _target(root: Json, reference: str) -> Json:
-    value = root
-    for part in reference[2:].split("/") if len(reference) > 1 else ():
-        key = part.replace("~1", "/").replace("~0", "~")
-        value = value[int(key)] if isinstance(value, list) else value[key]
-    return value
-
-
 def _anything(value: Json, place: Place, walk: Walk) -> None:
     """The schema ``true``."""
 
@@ -102,8 +104,9 @@ def _nothing(_: Json, place: Place, walk: Walk) -> None:
 
 def _holds(check: Check, value: Json, walk: Walk) -> bool:
     """Whether a check finds nothing; what it finds is not reported."""
+    walk.budget.spend(1)
     try:
-        check(value, None, Walk("", walk.budget, most=1))
+        check(value, None, Walk("", walk.budget, silent=True))
     except EnoughError:
         return False
     return True
@@ -142,7 +145,7 @@ def _if(test: Check, then: Check, otherwise: Check) -> Check:
 
 
 def _members(named: Mapping[str, Check], patterns: Sequence[tuple[Pattern, Check]], others: Check | None) -> Check:
-    expected = ", ".join(sorted(named)) or "none"
+    expected = listed(sorted(named)) or "none"
 
     def check(value: Json, place: Place, walk: Walk) -> None:
         if type(value) is not dict:
@@ -158,7 +161,7 @@ def _members(named: Mapping[str, Check], patterns: Sequence[tuple[Pattern, Check
                     found = one
                     one(member, (place, key), walk)
             if found is None and others is None:
-                walk.problem(place, f"unknown field {key[:80]!r}; expected one of {expected}")
+                walk.problem(place, f"unknown field {shortened(key)!r}; expected one of {expected}")
             elif found is None and others is not None:
                 others(member, (place, key), walk)
 
@@ -170,7 +173,7 @@ def _names(inner: Check) -> Check:
         if type(value) is dict:
             for key in value:
                 if not _holds(inner, key, walk):
-                    walk.problem(place, f"the name {key[:80]!r} does not fit propertyNames")
+                    walk.problem(place, f"the name {shortened(key)!r} does not fit propertyNames")
 
     return check
 
@@ -178,6 +181,7 @@ def _names(inner: Check) -> Check:
 def _dependent(parts: Mapping[str, Check]) -> Check:
     def check(value: Json, place: Place, walk: Walk) -> None:
         if type(value) is dict:
+            walk.budget.spend(len(parts))
             for name, inner in parts.items():
                 if name in value:
                     inner(value, place, walk)

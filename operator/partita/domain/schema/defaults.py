@@ -1,4 +1,9 @@
-"""Fills in the defaults of a schema."""
+"""Fills in the defaults of a schema.
+
+Invariant: every part that is applied and every value that is copied is paid for, from a budget as large as that of a
+check, and what is filled in never exceeds the size that the result may have; a schema whose defaults double at each
+level stops there.
+"""
 
 from __future__ import annotations
 
@@ -6,56 +11,75 @@ import copy
 from collections.abc import Mapping
 from typing import Final
 
+import orjson
+
 from partita.domain.payload import Json
+from partita.domain.schema.references import target
+from partita.domain.schema.walk import ENDLESS, Budget, TooMuchError
 
-_DEEPEST: Final = 64
+_NOTHING: Final[Mapping[str, Json]] = {}
 
 
-def with_defaults(schema: Json, value: Json) -> Json:
+def with_defaults(schema: Json, value: Json, *, budget: Budget, most_bytes: int) -> Json:
     """The document with the schema's defaults filled in; the argument is left as it is.
 
     Defaults apply through properties, items, ``$ref`` and ``allOf``; a default inside anyOf, oneOf or if is a statement
-    about one alternative and is not applied.
+    about one alternative and is not applied. Raises TooMuchError, whose text says what is too much: steps, or the bytes
+    that are filled in.
     """
-    return _filled(schema, schema, value, 0)
+    try:
+        return _Filling(schema, budget, most_bytes).filled(schema, value)
+    except RecursionError as error:
+        raise TooMuchError(ENDLESS) from error
 
 
-def _filled(schema: Json, root: Json, value: Json, depth: int) -> Json:
-    if not isinstance(schema, dict) or depth > _DEEPEST:
+class _Filling:
+    """One document being filled in."""
+
+    def __init__(self, root: Json, budget: Budget, most_bytes: int) -> None:
+        self._root = root
+        self._budget = budget
+        self._most = self._left = most_bytes
+        self._sizes: dict[int, int] = {}
+
+    def filled(self, schema: Json, value: Json) -> Json:
+        """The value with the defaults of one part."""
+        if not isinstance(schema, dict):
+            return value
+        self._budget.spend(1)
+        if "$ref" in schema:
+            value = self.filled(target(self._root, schema["$ref"]), value)
+        for part in schema.get("allOf", ()):
+            value = self.filled(part, value)
+        if isinstance(value, dict):
+            return self._object(schema.get("properties", _NOTHING), value)
+        if isinstance(value, list) and isinstance(schema.get("items"), dict):
+            self._budget.spend(len(value))
+            start, items = len(schema.get("prefixItems", ())), schema["items"]
+            return [*value[:start], *[self.filled(items, item) for item in value[start:]]]
         return value
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        value = _filled(_target(root, reference), root, value, depth + 1)
-    for part in schema.get("allOf", ()):
-        value = _filled(part, root, value, depth + 1)
-    if isinstance(value, dict):
-        return _filled_object(schema, root, value, depth)
-    if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        start = len(schema.get("prefixItems", ()))
-        items = schema["items"]
-        return [*value[:start], *(_filled(items, root, item, depth + 1) for item in value[start:])]
-    return value
 
+    def _object(self, properties: Mapping[str, Json], value: dict[str, Json]) -> Json:
+        if not properties:
+            return value
+        self._budget.spend(len(properties) + len(value))
+        result = dict(value)
+        for name, part in properties.items():
+            if name not in result and isinstance(part, dict) and "default" in part:
+                result[name] = self._default(part)
+            if name in result:
+                result[name] = self.filled(part, result[name])
+        return result
 
-def _filled_object(schema: Mapping[str, Json], root: Json, value: dict[str, Json], depth: int) -> Json:
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return value
-    result = dict(value)
-    for name, part in properties.items():
-        if name not in result and isinstance(part, dict) and "default" in part:
-            default = part["default"]
-            result[name] = copy.deepcopy(default) if isinstance(default, list | dict) else default
-        if name in result:
-            result[name] = _filled(part, root, result[name], depth + 1)
-    return result
-
-
-def _target(root: Json, reference: str) -> Json:
-    if reference == "#":
-        return root
-    value = root
-    for part in reference.removeprefix("#/").split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
-        value = value[int(key)] if isinstance(value, list) else value.get(key)
-    return value
+    def _default(self, part: Mapping[str, Json]) -> Json:
+        default = part["default"]
+        size = self._sizes.get(id(part))
+        if size is None:
+            size = self._sizes[id(part)] = len(orjson.dumps(default))
+        self._left -= size
+        if self._left < 0:
+            raise TooMuchError(f"has more than {self._most:,} bytes with its defaults; expected a smaller document")
+        if not isinstance(default, list | dict):
+            return default
+        self._budget.spend(size >> 2)
+        return copy.deepcopy(default)

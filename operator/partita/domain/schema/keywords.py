@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from partita.domain.payload import Json
+from partita.domain.places import element, member
 
 Check = Callable[[Json], str]
 """What the value should be, or '' if it is."""
@@ -29,9 +30,9 @@ TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "stri
 def parts(keyword: str, value: Json, at: str) -> Iterator[tuple[Json, str]]:
     """The schemas inside a keyword, with their paths."""
     if keyword in NAMED and isinstance(value, dict):
-        yield from ((part, f"{at}.{name}") for name, part in value.items())
+        yield from ((part, member(at, name)) for name, part in value.items())
     elif keyword in SCHEMAS and isinstance(value, list):
-        yield from ((part, f"{at}[{index}]") for index, part in enumerate(value))
+        yield from ((part, element(at, index)) for index, part in enumerate(value))
     elif keyword in SCHEMA:
         yield value, at
 

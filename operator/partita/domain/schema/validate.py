@@ -8,23 +8,25 @@ from partita.domain.errors import Problem
 from partita.domain.payload import Json
 from partita.domain.schema.assertions import Check
 from partita.domain.schema.compiler import Compiler
-from partita.domain.schema.walk import STEPS, Budget, EnoughError, TooMuchError, Walk
+from partita.domain.schema.walk import ENDLESS, Budget, EnoughError, TooMuchError, Walk
 
-ENDLESS: Final = "the schema refers to itself, or the document is nested too deeply"
 REMEMBERED: Final = 1024
 """Compiled schemas kept; the oldest is forgotten first."""
 _compiled: dict[int, tuple[Json, Check]] = {}
 
 
-def violations(schema: Json, value: Json, path: str = "") -> tuple[Problem, ...]:
-    """Where a document breaks a schema; all at once, at most fifty, with paths below ``path``."""
-    walk = Walk(path, Budget())
+def violations(schema: Json, value: Json, path: str = "", *, budget: Budget | None = None) -> tuple[Problem, ...]:
+    """Where a document breaks a schema; all at once, at most fifty, with paths below ``path``.
+
+    ``budget``: what it may cost; None is a whole one.
+    """
+    walk = Walk(path, budget or Budget())
     try:
         _check(schema)(value, None, walk)
     except EnoughError:
         pass
-    except TooMuchError:
-        return (Problem(path, f"takes more than {STEPS:,} steps to check; expected a smaller document"),)
+    except TooMuchError as error:
+        return (Problem(path, str(error)),)
     except RecursionError:
         return (Problem(path, ENDLESS),)
     return tuple(walk.problems)

@@ -10,18 +10,20 @@ from typing import Any, Final
 
 from partita.domain.errors import Problem
 from partita.domain.payload import Json
+from partita.domain.places import element, member
 
 STEPS: Final = 500_000
 """Keywords applied to one document; about half a second at most."""
 MOST_PROBLEMS: Final = 50
 """Problems reported of one document."""
+ENDLESS: Final = "the schema refers to itself, or the document is nested too deeply"
 
 Place = tuple[Any, str | int] | None
 """A value's place: its parent's place and the key or index; None for the whole document."""
 
 
 class TooMuchError(Exception):
-    """Schema and document together are more work than one check may be."""
+    """Schema and document together are more work than one check, or filling in the defaults, may be."""
 
 
 class EnoughError(Exception):
@@ -40,33 +42,38 @@ class Budget:
         """Pay for work about to be done."""
         self.left -= steps
         if self.left < 0:
-            raise TooMuchError
+            raise TooMuchError(f"takes more than {STEPS:,} steps to check; expected a smaller document")
 
 
 class Walk:
     """A check in progress."""
 
-    __slots__ = ("base", "budget", "most", "problems")
+    __slots__ = ("base", "budget", "problems", "silent")
 
-    def __init__(self, base: str, budget: Budget, most: int = MOST_PROBLEMS) -> None:
+    def __init__(self, base: str, budget: Budget, *, silent: bool = False) -> None:
         self.base = base
         self.budget = budget
-        self.most = most
+        self.silent = silent
+        """Only whether there is a problem matters: the first one ends the walk and is not described."""
         self.problems: list[Problem] = []
 
     def problem(self, place: Place, message: str) -> None:
         """Note a violation."""
+        if self.silent:
+            raise EnoughError
         self.problems.append(Problem(self._path(place), message))
-        if len(self.problems) >= self.most:
+        if len(self.problems) >= MOST_PROBLEMS:
             raise EnoughError
 
     def _path(self, place: Place) -> str:
-        parts: list[str] = []
+        parts: list[str | int] = []
         while place is not None:
             place, key = place
-            parts.append(f"[{key}]" if isinstance(key, int) else f".{key}")
-        path = self.base + "".join(reversed(parts))
-        return path.removeprefix(".") if not self.base else path
+            parts.append(key)
+        path = self.base
+        for key in reversed(parts):
+            path = element(path, key) if isinstance(key, int) else member(path, key)
+        return path
 
 
 def brief(value: Json) -> str:
