@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 
+from partita.domain.errors import OutdatedError
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import ResumeRequested, SuspendRequested
 from partita.domain.state.rows import NodeKey, ReadyKey, TimerKind
 from partita.engine import Engine
-from partita.engine.turns import OutdatedError
 from partita.settings import Settings
 from tests.engine import support
 from tests.engine.support import claim, count, done, opened, start, status

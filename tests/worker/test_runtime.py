@@ -16,6 +16,7 @@ from partita.settings import Settings
 from partita.store.claims import ClaimStore
 from partita.store.session import Session
 from partita.worker import Retryable, TaskContext, TaskError, Tasks
+from partita.worker.reports import Reporter
 from tests.waiting import until
 from tests.worker.hosted import Host, hosted
 
@@ -190,7 +191,7 @@ async def test_a_thread_that_does_not_end_is_told_of(settings: Settings) -> None
         release.set()
 
 
-async def test_a_lease_the_worker_does_not_know_is_handed_back(settings: Settings) -> None:
+async def test_a_lease_the_worker_does_not_know_counts_as_lost(settings: Settings) -> None:
     gate = Gate()
     gate.open.set()
     async with hosted(settings, gate.app, queues=("elsewhere",), heartbeat_ms=100) as host:
@@ -211,10 +212,60 @@ async def test_a_lease_the_worker_does_not_know_is_handed_back(settings: Setting
         async def ready_again() -> Any:
             return await host.fetch("SELECT FROM partita.ready_tasks WHERE run_id = $1", run_id)
 
-        await until(ready_again, what="the lease is handed back")
+        await until(ready_again, what="the lease is ended")
+        assert await host.events(run_id, "LeaseLost") == [("LeaseLost", "only", 1)]
         async with hosted(settings, gate.app, duties=False):
             assert (await host.ended(run_id))["status"] == "Succeeded"
-        assert gate.attempts == [1]
+        assert gate.attempts == [2]
+
+
+async def test_an_attempt_that_ends_without_a_report_uses_up_the_budget_of_lost_leases(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def defect(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Reporter, "report", defect)
+    gate = Gate()
+    gate.open.set()
+    few = replace(settings, engine=replace(settings.engine, lost_leases=2))
+    async with hosted(few, gate.app, heartbeat_ms=100, lease_ms=60_000) as host:
+        await host.deploy(ONE_WAIT)
+        run_id = await host.start()
+        assert orjson.loads((await host.ended(run_id))["error_json"])["type"] == "lease_lost"
+        assert await host.events(run_id, "LeaseLost") == [("LeaseLost", "only", attempt) for attempt in (1, 2, 3)]
+        assert gate.attempts == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_what_no_handler_expects_fails_its_attempt_and_not_the_worker(settings: Settings, kind: str) -> None:
+    app = Tasks()
+    errors = (SystemExit(3), KeyboardInterrupt(), GeneratorExit(), StopIteration(), BaseException("b"))
+
+    if kind == "async":
+
+        @app.task("raise")
+        async def raise_in_loop(number: int) -> None:
+            raise errors[number]
+
+    else:
+
+        @app.task("raise")
+        def raise_in_thread(number: int) -> None:
+            raise errors[number]
+
+    @app.task("ok")
+    async def ok() -> int:
+        return 1
+
+    async with hosted(settings, app, slots=1) as host:
+        for number, _ in enumerate(errors):
+            await host.deploy({"name": "only", "task": {"type": "raise"}, "input": {"number": number}})
+            run_id = await host.start()
+            assert (await host.ended(run_id))["status"] == "Failed"
+            assert await host.events(run_id, "TaskFailed", "LeaseLost") == [("TaskFailed", "only", 1)]
+        await host.deploy({"name": "only", "task": {"type": "ok"}})
+        assert (await host.ended(await host.start()))["status"] == "Succeeded", "the one slot is free"
 
 
 async def test_an_idle_worker_of_another_process_is_woken(settings: Settings) -> None:

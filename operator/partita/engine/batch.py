@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from partita.domain.errors import NotFoundError
+from partita.domain.errors import NotFoundError, OutdatedError
 from partita.domain.state.effects import Context, Effects, Limits, Slice
 from partita.domain.state.events import Reply
 from partita.engine import admission, fencing, handoff, rounds
@@ -20,7 +20,7 @@ from partita.engine.handoff import Urgency
 from partita.engine.notices import Notices
 from partita.engine.requests import PROTOCOL, ReportReply, StartReply
 from partita.engine.submissions import Happening, Reported, Start, Submission
-from partita.engine.turns import Group, OutdatedError, Turn
+from partita.engine.turns import Group, Turn
 from partita.settings import Settings
 from partita.store import slices
 from partita.store.database import Connection

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from partita.domain.errors import PartitaError, UnavailableError
+from partita.domain.errors import OutdatedError, UnavailableError
 from partita.domain.payload import Payload
 from partita.engine.positions import Depth, Plan, Positions, Seen
 from partita.engine.requests import PROTOCOL, ClaimedTask
@@ -23,7 +23,7 @@ from partita.store.session import LostError
 _WIDEST = 8
 
 
-class ProtocolTooOldError(PartitaError):
+class ProtocolTooOldError(OutdatedError):
     """The schema demands a newer engine protocol: this process may take no more work."""
 
     reason = "ProtocolTooOld"

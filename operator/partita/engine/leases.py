@@ -1,8 +1,9 @@
 """One heartbeat for all that a worker holds.
 
 Invariant: a worker that is alive keeps its leases by one small update however many attempts it runs, and learns in the
-answer which of them are no longer its own. A lease of its own that it does not know (a claim whose answer was lost) is
-handed back as soon as it is older than a heartbeat, without spending the attempt.
+answer which of them are no longer its own. A lease of its own that it does not know (a claim whose answer was lost, an
+attempt that ended here without a report) is ended as soon as it is older than a heartbeat. It counts as lost, and never
+as handed back: nobody knows any more whether the attempt was begun, and what is begun without end must use up a budget.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
+from uuid import UUID
 
-from partita.domain.errors import UnavailableError
-from partita.engine.requests import Report
+from partita.domain.errors import PartitaError
+from partita.domain.state.rows import NodeKey
 from partita.engine.service import Clock, TickingService
 from partita.store.database import Record
 from partita.store.duties import Beat, HeldAttempt, WorkerStore
@@ -43,7 +45,7 @@ class Heartbeat(TickingService):
         self,
         store: WorkerStore,
         holder: Holder,
-        hand_back: Callable[[Report], Awaitable[object]],
+        lose: Callable[[UUID, NodeKey, int, UUID], Awaitable[object]],
         *,
         interval_ms: int,
         clock: Clock | None = None,
@@ -51,7 +53,7 @@ class Heartbeat(TickingService):
         super().__init__("heartbeat", clock=clock)
         self._store = store
         self._holder = holder
-        self._hand_back = hand_back
+        self._lose = lose
         self._interval_ms = interval_ms
 
     async def tick(self) -> float:
@@ -66,31 +68,20 @@ class Heartbeat(TickingService):
             if row["verdict"] == "gone":
                 self._holder.abandon(known[row["lease_id"]])
             else:
-                await self._give_back(beat.worker_id, row)
+                await self._forgotten(row)
         return max(self._interval_ms / 1000 - (self._clock.monotonic() - began), 0.001)
 
-    async def _give_back(self, worker_id: str, row: Record) -> None:
+    async def _forgotten(self, row: Record) -> None:
         """A lease that the worker does not know of, unless it has learnt of it since it was asked."""
         if any(attempt.lease_id == row["lease_id"] for attempt in self._holder.held()):
             return
-        log.warning(
-            "handing back run %s task %s: leased to this worker, which does not know it", row["run_id"], row["node"]
-        )
+        log.warning("run %s task %s: leased to this worker, which does not know it: lost", row["run_id"], row["node"])
         try:
-            await self._hand_back(give_back(worker_id, row))
-        except UnavailableError:
-            log.info("run %s task %s could not be handed back yet", row["run_id"], row["node"])
+            await self._lose(*place(row))
+        except PartitaError as error:  # the other leases must be renewed in any case
+            log.warning("run %s task %s: its lease could not be ended yet: %s", row["run_id"], row["node"], error)
 
 
-def give_back(worker_id: str, lease: Record) -> Report:
-    """The report that hands a lease back."""
-    return Report(
-        run_id=lease["run_id"],
-        generation=lease["generation"],
-        node=lease["node"],
-        index=lease["index"],
-        attempt=lease["attempt"],
-        lease_id=lease["lease_id"],
-        worker_id=worker_id,
-        handed_back=True,
-    )
+def place(lease: Record) -> tuple[UUID, NodeKey, int, UUID]:
+    """Run, node, attempt and id of a lease."""
+    return lease["run_id"], NodeKey(lease["node"], lease["index"]), lease["attempt"], lease["lease_id"]

@@ -13,10 +13,10 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from partita.domain.errors import PartitaError, UnavailableError
+from partita.domain.errors import OutdatedError, PartitaError, UnavailableError
 from partita.engine.batch import Batch, Tools
 from partita.engine.submissions import Submission, TimerFell
-from partita.engine.turns import CollidedError, OutdatedError, PoisonedError, as_engine_error
+from partita.engine.turns import CollidedError, PoisonedError, as_engine_error
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
 from partita.store.errors import Verdict, is_disconnect, is_store_error, translate, verdict

@@ -62,12 +62,6 @@ class CollidedError(Exception):
     """Another transaction started one of these runs, or took one of their keys, at the same moment."""
 
 
-class OutdatedError(PartitaError):
-    """The schema demands a newer engine protocol than this program speaks."""
-
-    reason = "Outdated"
-
-
 def as_engine_error(submission: Submission, error: Exception) -> PartitaError:
     """The error that the sender of a poisoned submission is told."""
     if isinstance(error, PartitaError):

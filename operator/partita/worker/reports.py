@@ -1,7 +1,9 @@
 """Tells the engine how an attempt ended, for as long as it takes.
 
 Invariant: a report is made once and sent, unchanged, until it is answered, so that it counts once whatever gets lost on
-the way. While the database is away the attempt stays held and its slot taken.
+the way. While the database is away the attempt stays held and its slot taken. Only a result that cannot be stored fails
+the attempt; a defect of the engine spends nothing of the user's: the report is sent again, with growing pauses, while
+the lease is held, and at last dropped, after which the lease counts as lost.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Final, Protocol
-from uuid import uuid4
+from uuid import UUID
 
-from partita.domain.errors import PartitaError, UnavailableError
+from partita.domain.errors import InvalidError, OutdatedError, PartitaError, UnavailableError
 from partita.domain.state.rows import ErrorInfo
 from partita.engine.requests import ClaimedTask, Offer, Report, ReportReply
 from partita.engine.service import Clock, SystemClock
@@ -22,6 +24,8 @@ from partita.worker.failures import Failure
 log = logging.getLogger(__name__)
 
 REPORT_REFUSED: Final = "report_refused"
+DEFECT_TRIES: Final = 60
+"""How often a report is sent although the engine fails at it: about five minutes, with its pauses."""
 
 
 class Recorder(Protocol):
@@ -41,6 +45,12 @@ class Reporter:
         self._clock: Clock = clock or SystemClock()
         self._backoff = Backoff()
         self._gone = asyncio.Event()
+        self._open: set[UUID] = set()
+        """Leases whose report has not been answered; one that is gone is taken out."""
+
+    def lease_gone(self, lease_id: UUID) -> None:
+        """The lease is no longer this worker's: a report that the engine cannot take need not be sent again."""
+        self._open.discard(lease_id)
 
     def give_up(self) -> None:
         """Send nothing again: the process ends."""
@@ -51,19 +61,28 @@ class Reporter:
         if isinstance(outcome, Abandoned):
             log.info("run %s task %s attempt %d: %s", task.run_id, task.node, task.attempt, outcome.reason)
             return None
+        self._open.add(task.lease_id)
+        try:
+            return await self._report(task, outcome, offer)
+        finally:
+            self._open.discard(task.lease_id)
+
+    async def _report(
+        self, task: ClaimedTask, outcome: Succeeded | Failure | HandedBack, offer: Offer | None
+    ) -> ClaimedTask | None:
         try:
             reply = await self._send(self._made(task, outcome), offer)
-        except PartitaError as error:
-            if isinstance(error, UnavailableError):
-                log.warning("run %s task %s: its end was not recorded: %s", task.run_id, task.node, error)
-                return None
+        except InvalidError as error:
             await self._refused(task, error)
+            return None
+        except PartitaError as error:
+            log.warning("run %s task %s: its end was not recorded: %s", task.run_id, task.node, error)
             return None
         if reply.outcome == "stale":
             log.warning("run %s task %s attempt %d: ended here too late", task.run_id, task.node, task.attempt)
         return reply.next
 
-    async def _refused(self, task: ClaimedTask, error: PartitaError) -> None:
+    async def _refused(self, task: ClaimedTask, error: InvalidError) -> None:
         """The engine cannot store what the task returned: that is how the attempt failed."""
         log.error("run %s task %s: the engine refused its result: %s", task.run_id, task.node, error)
         failure = Failure(ErrorInfo(REPORT_REFUSED, error.message[:4096]))
@@ -77,11 +96,17 @@ class Reporter:
         while True:
             try:
                 return await self._engine.report(report, offer)
-            except UnavailableError as error:
+            except (InvalidError, OutdatedError):
+                raise
+            except PartitaError as error:
                 failures += 1
                 if failures == 1:
                     log.warning("run %s task %s: %s; its report is sent again", report.run_id, report.node, error)
                 if await self._clock.wait(self._gone, self._backoff.pause(failures)):
+                    raise
+                if not isinstance(error, UnavailableError) and (
+                    failures >= DEFECT_TRIES or report.lease_id not in self._open
+                ):
                     raise
 
     def _made(self, task: ClaimedTask, outcome: Succeeded | Failure | HandedBack) -> Report:
@@ -94,7 +119,6 @@ class Reporter:
             attempt=task.attempt,
             lease_id=task.lease_id,
             worker_id=self._worker_id,
-            request_id=uuid4(),
             output=outcome.output if isinstance(outcome, Succeeded) else None,
             error=failed.error if failed else None,
             retryable=failed.retryable if failed else False,

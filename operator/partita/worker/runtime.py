@@ -18,7 +18,7 @@ from uuid import UUID
 from partita.domain.errors import PartitaError, UnavailableError
 from partita.engine.claims import Claimer, ProtocolTooOldError
 from partita.engine.engine import Engine
-from partita.engine.leases import Heartbeat, give_back
+from partita.engine.leases import Heartbeat, place
 from partita.engine.requests import PROTOCOL, ClaimedTask, Offer
 from partita.engine.service import Clock
 from partita.engine.supervisor import Jobs, ServiceReport, Supervisor
@@ -88,7 +88,7 @@ class Worker:
         self.heartbeat = Heartbeat(
             self._store,
             self,
-            self._engine.report,
+            self._engine.coordinator.lease_returned,
             interval_ms=self._settings.heartbeat_ms,
             clock=self._clock,
         )
@@ -124,7 +124,7 @@ class Worker:
                 attempt.give_up(HandedBack(), "the worker stops")
         ended = await self._jobs.join(_LAST_REPORTS)
         self._reporter.give_up()
-        await self._give_back_forgotten()
+        await self._lose_forgotten()
         await self._supervisor.stop()
         await self._jobs.cancel()
         await self._leave()
@@ -181,7 +181,11 @@ class Worker:
     def abandon(self, attempt: HeldAttempt) -> None:
         """End an attempt that is no longer this worker's; one that is being reported is answered there."""
         found = self._attempts.get(attempt.lease_id)
-        if found is not None and found.executing:
+        if found is None:
+            return
+        if not found.executing:
+            self._reporter.lease_gone(attempt.lease_id)
+        else:
             found.give_up(Abandoned("no longer leased to this worker (cancelled, timed out or lost)"), "abandoned")
 
     def _hold(self, claimed: ClaimedTask) -> Attempt:
@@ -217,12 +221,12 @@ class Worker:
     def _outdated(self) -> None:
         self.want_stop("the schema demands a newer engine protocol")
 
-    async def _give_back_forgotten(self) -> None:
-        """Leases that a lost answer left with this worker."""
+    async def _lose_forgotten(self) -> None:
+        """End the leases that are this worker's and that it does not know, or knows no more."""
         try:
             for row in await self._store.answer(self.worker_id, self.held(), 0):
                 if row["verdict"] == "forgotten":
-                    await self._engine.report(give_back(self.worker_id, row))
+                    await self._engine.coordinator.lease_returned(*place(row))
         except PartitaError as error:
             log.warning("worker %s: what it still holds is found by the sweeper: %s", self.worker_id, error)
 
