@@ -35,7 +35,7 @@ from partita.store.writes import NewLease, ProjectionDelays, Writes
 
 NAMESPACE: Final = "bare"
 """Another one than the engine's runs have, so that they can be told apart; also the queue, which no worker serves."""
-WORKER: Final = "bench-0"
+WORKER: Final = "bench-worker"
 _TIMEOUT: Final = timedelta(minutes=5)
 _DELAYS: Final = ProjectionDelays(timedelta(0), timedelta(0))
 
@@ -98,7 +98,7 @@ def _start(runs: Sequence[_Run], now: datetime) -> tuple[Transition, Writes]:
     made = Transition(_writes(now))
     for run in runs:
         event = RunStarted(
-            run_id=run.id, namespace=NAMESPACE, name=str(run.id), definition=NAME, version=1, input=Payload.of({})
+            run_id=run.id, namespace=NAMESPACE, name="", definition=NAME, version=1, input=Payload.of({})
         )
         effects = _advance(run, event, made.writes, now)
         made.new.append(_new_run(run.id, effects, now))

@@ -121,6 +121,7 @@ COMMENT ON COLUMN :"schema".workflow_runs.seq IS 'Last sequence number used in r
 COMMENT ON COLUMN :"schema".workflow_runs.revision IS 'Grows with every change that people can see; the status of the WorkflowRun object carries it.';
 COMMENT ON COLUMN :"schema".workflow_runs.cr_generation IS 'metadata.generation of the WorkflowRun object that was last applied.';
 COMMENT ON COLUMN :"schema".workflow_runs.deadline_remaining_ms IS 'What was left of the deadline when the run was suspended.';
+COMMENT ON COLUMN :"schema".workflow_runs.name IS 'Name of the WorkflowRun object; empty for a run without one, which is called by its id.';
 COMMENT ON COLUMN :"schema".workflow_runs.started_by IS 'Who started the run.';
 COMMENT ON COLUMN :"schema".workflow_runs.context_json IS 'What expressions see as input and config; the only copy of the input.';
 
@@ -192,7 +193,7 @@ CREATE TABLE :"schema".run_history (
     details    json,
     PRIMARY KEY (run_id, seq)
 ) PARTITION BY RANGE (run_id);
-COMMENT ON TABLE  :"schema".run_history IS 'Append-only: what happened to a run, in order. Never updated.';
+COMMENT ON TABLE  :"schema".run_history IS 'Append-only: what happened to a run, in order. Never updated. That a run started, and that it succeeded, has no row here: workflow_runs and run_endings say it.';
 COMMENT ON COLUMN :"schema".run_history.who IS 'The worker of an attempt, or who sent a control or a signal.';
 COMMENT ON COLUMN :"schema".run_history.started_at IS 'When the attempt was claimed; at is when it ended.';
 
@@ -211,6 +212,7 @@ CREATE TABLE :"schema".run_endings (
     run_id      uuid        NOT NULL,
     finished_at timestamptz NOT NULL,
     generation  integer     NOT NULL,
+    seq         integer     NOT NULL,
     status      text        NOT NULL,
     namespace   text        NOT NULL,
     definition  text        NOT NULL,
@@ -219,6 +221,7 @@ CREATE TABLE :"schema".run_endings (
     PRIMARY KEY (namespace, status, run_id, generation)
 ) PARTITION BY RANGE (run_id);
 COMMENT ON COLUMN :"schema".run_endings.name IS 'Name of the WorkflowRun object; empty for a run without one, which is looked up by its id.';
+COMMENT ON COLUMN :"schema".run_endings.seq IS 'Place of the end in the run''s history, which has no row for a success.';
 COMMENT ON TABLE :"schema".run_endings IS 'Insert-only: one row an end, for lists by status; an index on the status of a run would end HOT updates.';
 
 -- Scheduling --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from partita.domain.state.effects import TimerKey
 from partita.domain.state.rows import TimerKind
 from partita.engine import Engine, Offer, StartRequest
 from partita.settings import Settings
+from partita.store import reads
 from tests.engine import support
 from tests.engine.support import OFFER, claim, done, opened, start_many
 from tests.waiting import until
@@ -80,8 +81,10 @@ async def test_several_events_of_one_run_share_a_transaction(engine: Engine, oth
     assert {reply.outcome for reply in replies} == {"applied"}
     assert engine.coordinator.transactions - before == 1
     assert await support.status(other, run_id) == "Succeeded"
-    seqs = await other.fetch("SELECT seq FROM partita.run_history WHERE run_id = $1 ORDER BY seq", run_id)
-    assert [row["seq"] for row in seqs] == list(range(1, len(seqs) + 1))
+    lines = await reads.history(engine.database, run_id)
+    assert [line.seq for line in lines] == list(range(1, 11))
+    assert [line.event for line in lines] == ["RunStarted", *["TaskCompleted"] * 8, "RunFinished"]
+    assert await support.count(other, "run_history", run_id) == 8
 
 
 QUIET = """

@@ -107,7 +107,7 @@ async def test_a_session_that_is_terminated_in_its_transaction_is_replaced_and_t
     assert ended == 1
     await other.execute("COMMIT")
     assert (await report).outcome == "applied"
-    assert await count(other, "run_history", run_id) == 2
+    assert await count(other, "run_history", run_id) == 1
 
 
 async def test_a_worker_that_was_overtaken_is_told_so(engine: Engine, other: Connection) -> None:

@@ -121,7 +121,7 @@ async def test_two_processes_that_start_one_object_at_once_start_one_run(
     settings: Settings, engine: Engine, other: Connection
 ) -> None:
     run_id = ids.derived_id("cr-1", datetime.now(UTC))
-    await other.execute("BEGIN; LOCK TABLE partita.run_history IN ACCESS EXCLUSIVE MODE")
+    await other.execute("BEGIN; LOCK TABLE partita.ready_tasks IN ACCESS EXCLUSIVE MODE")
     async with opened(settings) as second:
         first_start = asyncio.create_task(engine.start(request(run_id=run_id, cr=cr())))
         await blocked(other, 1)

@@ -32,7 +32,6 @@ from partita.domain.state.events import (
     TaskFailed,
     TimerDue,
 )
-from partita.domain.state.foresight import WHOLE_UP_TO
 from partita.domain.state.rows import ErrorInfo, NodeKey, RunRow, TaskRow, TimerKind
 from tests.property.memory import Memory
 
@@ -96,8 +95,6 @@ class World:
             assert isinstance(decision, Effects), f"the whole run is not enough: {decision}"
             return decision
         need = foresee(self.definition, event)
-        if len(self.definition.nodes) <= WHOLE_UP_TO:
-            need.whole = False
         ids = frozenset(one.id for one in _signals([event]))
         for number in range(MOST_ROUNDS):
             decision = decide(self.store.load(need, ids), event, self._context())

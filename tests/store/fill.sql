@@ -18,8 +18,8 @@ SELECT id, seq, clock_timestamp(), 'TaskCompleted', 'a' FROM ids CROSS JOIN gene
 INSERT INTO partita.workflow_events (run_id, seq, created_at, id, name, payload)
 SELECT id, 1, clock_timestamp(), 'e1', 'approval', 'null' FROM ids WHERE n % 10 = 0;
 
-INSERT INTO partita.run_endings (run_id, finished_at, generation, status, namespace, definition, name)
-SELECT id, clock_timestamp(), 0, 'Succeeded', 'ns' || n % 7, 'order', 'run' || n FROM ids;
+INSERT INTO partita.run_endings (run_id, finished_at, generation, seq, status, namespace, definition, name)
+SELECT id, clock_timestamp(), 0, 6, 'Succeeded', 'ns' || n % 7, 'order', 'run' || n FROM ids;
 
 INSERT INTO partita.open_runs (run_id, namespace, definition, name)
 SELECT id, 'ns' || n % 7, 'order', 'run' || n FROM ids WHERE n <= 300;

@@ -13,6 +13,7 @@ import orjson
 from partita.store.database import Connection
 
 _PARTITION: Final = re.compile(r"^(\w+)_(\d{6})$")
+_NAMES_RUNS: Final = re.compile(r"\b(?:run_)?id = ")
 _SAMPLES: Final = {
     "text": "'x'",
     "uuid": "'{id}'",
@@ -38,6 +39,9 @@ class Plan:
     """Months left after pruning, by table of records."""
     sequential: set[str] = field(default_factory=set)
     """Tables that are read from end to end: by a sequential scan, or through an index without a condition."""
+    ranges: set[str] = field(default_factory=set)
+    """Tables of records in which every row between two ids is read: the smallest and the largest of a batch may be
+    months of runs apart."""
     text: str = ""
 
 
@@ -81,6 +85,13 @@ def _note(plan: Plan, node: dict[str, Any]) -> None:
         plan.partitions.setdefault(match[1], set()).add(match[2])
     if node["Node Type"] == "Seq Scan" or not _has_condition(node):
         plan.sequential.add(match[1] if match else relation)
+    elif match and _is_range(node.get("Index Cond") or node.get("Recheck Cond")):
+        plan.ranges.add(match[1])
+
+
+def _is_range(condition: str | None) -> bool:
+    """Whether a condition of an index names no run."""
+    return condition is not None and not _NAMES_RUNS.search(condition)
 
 
 def _has_condition(node: dict[str, Any]) -> bool:

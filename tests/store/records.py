@@ -64,6 +64,7 @@ async def end_run(
         run_id=run_id,
         finished_at=time_of(run_id),
         generation=generation,
+        seq=6,
         status=status,
         namespace=namespace,
         definition=definition,

@@ -9,12 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from partita.domain.errors import NotFoundError
-from partita.domain.ids import Month, make_id, to_milliseconds
+from partita.domain.ids import Month, make_id, time_of, to_milliseconds
+from partita.domain.payload import Payload
 from partita.domain.state.rows import RunStatus
 from partita.store import reads
 from partita.store.database import Database
 from partita.store.sql import blocks
-from partita.store.views import RunFilter, WaitingView
+from partita.store.views import HistoryView, RunFilter, WaitingView
 from tests.store.records import end_run, insert, insert_run, open_run
 
 
@@ -181,13 +182,29 @@ async def test_a_filter_that_matches_nothing_stops_and_can_be_continued(
 async def test_history_is_read_in_pages(database: Database, now: datetime) -> None:
     run_id = await make(database, now)
     error = '{"type":"t","message":"m"}'
-    for seq in range(1, 6):
+    for seq in range(2, 6):
         await insert(database, "run_history", run_id=run_id, seq=seq, at=now, event="TaskFailed", error=error)
-    first = await reads.history(database, run_id, limit=3)
-    rest = await reads.history(database, run_id, after=first[-1].seq)
-    assert [line.seq for line in first + rest] == [1, 2, 3, 4, 5]
-    assert first[0].error is not None
-    assert (first[0].error.type, first[0].who, first[0].index) == ("t", "", 0)
+    for limit in (1, 3, 6):
+        lines: list[HistoryView] = []
+        while page := await reads.history(database, run_id, after=lines[-1].seq if lines else 0, limit=limit):
+            assert len(page) <= limit
+            lines += page
+        assert [line.seq for line in lines] == [1, 2, 3, 4, 5, 6]
+    assert lines[1].error is not None
+    assert (lines[1].error.type, lines[1].who, lines[1].index) == ("t", "", 0)
+
+
+async def test_history_tells_start_and_success_without_rows_of_their_own(database: Database, now: datetime) -> None:
+    done, failed, begun = [await make(database, now, status) for status in ("Succeeded", "Failed", "Running")]
+    created = (await reads.get_run(database, done)).run.created_at
+    first, last = await reads.history(database, done)
+    assert (first.event, first.seq, first.at, first.generation, first.who) == ("RunStarted", 1, created, 0, "")
+    assert (last.event, last.seq, last.at, last.node, last.error) == ("RunFinished", 6, time_of(done), "", None)
+    assert last.details == Payload.of({"status": "Succeeded"})
+    for run_id in (failed, begun):  # how a run failed has a row of its own, with the error
+        assert [line.event for line in await reads.history(database, run_id)] == ["RunStarted"]
+    await insert(database, "run_history", run_id=begun, seq=1, at=now, event="SomethingElse")
+    assert [line.event for line in await reads.history(database, begun)] == ["SomethingElse"]
 
 
 async def test_definitions_are_listed_by_their_newest_version(database: Database) -> None:

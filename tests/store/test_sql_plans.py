@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import asyncpg
@@ -115,14 +116,16 @@ async def _faults(connection: Connection, names: list[str], *, scans: bool = Tru
         try:
             types = await prepare(connection, name, Sql("partita")(name))
             plan = await explain(connection, name, types, run_id)
-            found = check(blocks()[name], plan.partitions, plan.sequential if scans else set())
+            found = check(blocks()[name], plan.partitions, plan.sequential if scans else set(), plan.ranges)
         except asyncpg.PostgresError as error:
             found = [str(error)]
         faults += [f"{blocks()[name].source} {name}: {fault}" for fault in found]
     return faults
 
 
-def check(block: Block, months: dict[str, set[str]], sequential: set[str]) -> list[str]:
+def check(
+    block: Block, months: dict[str, set[str]], sequential: set[str], ranges: AbstractSet[str] = frozenset()
+) -> list[str]:
     """What a plan does that the block's mark forbids."""
     mark = block.marks["hot"]
     if mark in {"queue", "queue scan"}:
@@ -133,6 +136,7 @@ def check(block: Block, months: dict[str, set[str]], sequential: set[str]) -> li
         return [f"has the unknown mark {mark!r}; expected pruned, pruned <n>, queue or queue scan"]
     allowed = int(mark.removeprefix("pruned") or 1)
     faults = [f"reads {len(m)} months of {table}, allowed {allowed}" for table, m in months.items() if len(m) > allowed]
+    faults += [f"reads all of {table} between two ids" for table in ranges]
     return faults + [f"scans {table} without an index" for table in sequential & months.keys()]
 
 
@@ -141,25 +145,31 @@ def test_the_check_sees_a_plan_that_reads_too_much() -> None:
     assert check(pruned, {"run_history": {"203106"}}, set()) == []
     assert check(pruned, {"run_history": {"203106", "203107"}}, set()) == ["reads 2 months of run_history, allowed 1"]
     assert check(pruned, {"run_history": {"203106"}}, {"run_history"}) == ["scans run_history without an index"]
+    assert check(pruned, {"run_history": {"203106"}}, set(), {"run_history"}) == [
+        "reads all of run_history between two ids"
+    ]
     assert check(queue, {"run_history": {"203106"}}, set()) == ["reads the records run_history"]
     assert check(queue, {}, {"timers", "engine_state"}) == ["scans timers without an index"]
     assert check(Block("b", "f:1", "SELECT", {"hot": "queue scan"}), {}, {"timers"}) == []
 
 
 @pytest.mark.parametrize(
-    ("statement", "months", "scans"),
+    ("statement", "months", "scans", "ranges"),
     [
-        ("SELECT * FROM partita.run_history WHERE run_id = ANY($1::uuid[]) AND run_id BETWEEN $2 AND $3", 1, False),
-        ("SELECT * FROM partita.run_history WHERE run_id = ANY($1::uuid[])", 24, False),
-        ("SELECT * FROM partita.run_history WHERE node = $1 AND run_id BETWEEN $2 AND $3", 1, False),
-        ("SELECT * FROM partita.run_history WHERE node = $1", 24, True),
+        ("run_id = ANY($1::uuid[]) AND run_id BETWEEN $2 AND $3", 1, False, False),
+        ("run_id = ANY($1::uuid[])", 24, False, False),
+        ("node = $1 AND run_id BETWEEN $2 AND $3", 1, False, True),
+        ("node = $1", 24, True, False),
     ],
 )
-async def test_plans_are_read_right(coordinator: Connection, statement: str, months: int, scans: bool) -> None:
-    types = await prepare(coordinator, "sample", statement)
+async def test_plans_are_read_right(
+    coordinator: Connection, statement: str, months: int, scans: bool, ranges: bool
+) -> None:
+    types = await prepare(coordinator, "sample", f"SELECT * FROM partita.run_history WHERE {statement}")  # noqa: S608
     plan = await explain(coordinator, "sample", types, make_id(to_milliseconds(NOW.start) + 5, 5))
     assert len(plan.partitions["run_history"]) == months, plan.text
     assert ("run_history" in plan.sequential) is scans, plan.text
+    assert ("run_history" in plan.ranges) is ranges, plan.text
 
 
 def test_every_block_is_used() -> None:

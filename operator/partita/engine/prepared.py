@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.events import RunStarted
 from partita.store.starts import RunKey
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prepared:
     """The event of a start, and the names it claims."""
 

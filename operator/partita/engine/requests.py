@@ -8,21 +8,22 @@ change has to make a second request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from uuid import UUID
 
 from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload
+from partita.domain.record import record
 from partita.domain.state.events import ControlsApplied
 from partita.domain.state.rows import ErrorInfo, RunStatus
-from partita.engine.identifiers import new_id
+from partita.minting import new_id
 
 PROTOCOL = 1
 """The engine protocol that this program speaks; a schema may demand a newer one, and then the process stops."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CrRef:
     """The WorkflowRun object that asks for a run."""
 
@@ -35,7 +36,7 @@ class CrRef:
     generation: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StartRequest:
     """Start a run of a definition. ``version`` None takes the deployed one."""
 
@@ -59,7 +60,7 @@ class StartRequest:
     """Controls that the object carried when it was first seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartReply:
     """The run that the request stands for; ``created`` is False when it had been started before."""
 
@@ -68,7 +69,7 @@ class StartReply:
     status: RunStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Report:
     """A worker's word on an attempt: exactly one of output, error and handed_back.
 
@@ -91,7 +92,7 @@ class Report:
     """A graceful stop: the attempt is queued again and not spent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Offer:
     """A worker's free hands, sent with a report: it would take the next task of the same run at once."""
 
@@ -102,7 +103,7 @@ class Offer:
     slots: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ClaimedTask:
     """An attempt that is leased to a worker."""
 
@@ -121,7 +122,7 @@ class ClaimedTask:
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReportReply:
     """What became of a report: ``applied``, ``already_applied`` or ``stale``; ``next`` is already leased."""
 
@@ -129,7 +130,7 @@ class ReportReply:
     next: ClaimedTask | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Deployed:
     """The version that a spec stands for; ``created`` is False when an earlier version was deployed again."""
 
@@ -138,7 +139,7 @@ class Deployed:
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Version:
     """A stored definition version, parsed."""
 

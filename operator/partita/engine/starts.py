@@ -64,7 +64,7 @@ class Starts:
         event = RunStarted(
             run_id=run_id,
             namespace=request.namespace,
-            name=cr.name if cr else str(run_id),
+            name=cr.name if cr else "",
             definition=request.definition,
             version=version.version,
             input=payload,

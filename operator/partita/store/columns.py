@@ -170,12 +170,13 @@ def signal_row(run_id: UUID, signal: RecordedSignal, now: datetime) -> Row:
     )
 
 
-def ending_row(run: RunRow) -> Row:
+def ending_row(run: RunRow, seq: int) -> Row:
     """``insert_endings``."""
     return (
         run.id,
         run.finished_at,
         run.generation,
+        seq,
         run.status.value,
         run.namespace,
         run.definition,

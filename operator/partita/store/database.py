@@ -20,6 +20,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 import asyncpg
 
 from partita.settings import DatabaseSettings
+from partita.store import arrays
 from partita.store.backoff import Backoff as Backoff  # noqa: PLC0414  # re-exported: it belongs to connections
 from partita.store.errors import DATABASE_ERRORS, is_disconnect, is_refused_login, translate
 from partita.store.sql import Sql
@@ -185,6 +186,7 @@ class Dedicated:
     async def _connect(self) -> Connection:
         options = _options(self._settings, self._application)
         connection = cast("Connection", await asyncpg.connect(self._settings.url, **options))
+        arrays.install(connection)
         if self._planner and not self._settings.pooled:
             await connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in self._planner))
         return connection

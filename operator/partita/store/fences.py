@@ -7,13 +7,13 @@ compared with ``clock_timestamp()``, since ``now()`` is older than the wait for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.rows import NodeKey, ReadyKey
 from partita.store.database import Connection
 from partita.store.sql import Sql
@@ -68,7 +68,7 @@ class ReadyFence(NamedTuple):
         return cls(run_id, key.node, key.index, attempt, *ready)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EndedLease:
     """A lease that was deleted."""
 
@@ -87,7 +87,7 @@ class RecordedAttempt(NamedTuple):
     worker_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HandedOn:
     """A task that was leased to the worker by an earlier sending of its report."""
 

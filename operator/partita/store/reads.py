@@ -170,6 +170,7 @@ def _run(row: Record) -> RunView:
     context, error, output = (values.pop(name) for name in ("context_json", "error_json", "output_json"))
     parsed = {
         "id": UUID(int=row["id"].int),
+        "name": values["name"] or str(row["id"]),
         "status": RunStatus(values["status"]),
         "cr_uid": values["cr_uid"] or "",
         "idempotency_key": values["idempotency_key"] or "",

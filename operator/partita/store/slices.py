@@ -2,7 +2,8 @@
 
 Purpose: statement 1 and the loads after it. Invariant: ``lock_runs`` reads nothing that is decided upon; everything
 else here is read after it, in the same transaction. Trade-off: rows are mapped by position, in the order that the
-statements name the columns, because mapping by name costs more than the statement itself.
+statements name the columns, and fields are set one by one, because names and a constructor with two dozen keywords
+cost more than the statement itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from uuid import UUID
 import orjson
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.rows import (
     ErrorInfo,
     NodeKey,
@@ -38,11 +40,13 @@ _STATUSES = {status.value: status for status in RunStatus}
 _STAGES = {stage.value: stage for stage in Stage}
 _TIMERS = {kind.value: kind for kind in TimerKind}
 _NONE: dict[str, int] = {}
+_new_run = RunRow.__new__
+_new_task = TaskRow.__new__
 _STATE = 5
 """Columns of ``load_runs`` before the run's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredRun:
     """A run's row, with what only the shell needs of it."""
 
@@ -94,9 +98,9 @@ async def load_runs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> Lo
     """The clock, the engine's state and the rows of those runs that exist."""
     records = await connection.fetch(sql("load_runs"), ids, min(ids), max(ids))
     loaded = Loaded(*tuple(records[0])[:_STATE])
-    for record in records:
-        if record[_STATE] is not None:
-            loaded.runs[record[_STATE]] = _run(record)
+    for row in records:
+        if row[_STATE] is not None:
+            loaded.runs[row[_STATE]] = _run(row)
     return loaded
 
 
@@ -152,66 +156,34 @@ def error_of(text: str | None) -> ErrorInfo | None:
 
 
 def _run(record: Record) -> StoredRun:
+    row = _new_run(RunRow)
     (
-        id_, definition_id, request_id, created_at, version, priority, total, generation, active, done, seq, revision,
-        cr_generation, started_at, finished_at, deadline_at, remaining, suspend, cancel, status, stage, reason, pending,
-        retries, error, namespace, name, definition, cr_uid,
-    ) = tuple(record)[_STATE:]  # fmt: skip  # one line a name would hide the order, which is what matters here
-    row = RunRow(
-        id=id_,
-        namespace=namespace,
-        name=name,
-        definition=definition,
-        version=version,
-        status=_STATUSES[status],
-        stage=_STAGES[stage],
-        generation=generation,
-        revision=revision,
-        seq=seq,
-        reason=reason,
-        active=active,
-        done=done,
-        total=total,
-        priority=priority,
-        error=error_of(error),
-        pending_outcome=pending,
-        deadline_at=deadline_at,
-        deadline_remaining_ms=remaining,
-        cr_uid=cr_uid or "",
-        cr_generation=cr_generation,
-        applied_suspend=suspend,
-        applied_cancel=cancel,
-        created_at=created_at,
-        started_at=started_at,
-        finished_at=finished_at,
-        retry_counts=orjson.loads(retries) if retries else _NONE,
-    )
+        _, _, _, _, _, row.id, definition_id, request_id, row.created_at, row.version, row.priority, row.total,
+        row.generation, row.active, row.done, row.seq, row.revision, row.cr_generation, row.started_at, row.finished_at,
+        row.deadline_at, row.deadline_remaining_ms, row.applied_suspend, row.applied_cancel, status, stage, row.reason,
+        row.pending_outcome, retries, error, row.namespace, row.name, row.definition, cr_uid,
+    ) = record  # fmt: skip  # one line a name would hide the order, which is what matters here
+    row.status = _STATUSES[status]
+    row.stage = _STAGES[stage]
+    row.retry_counts = orjson.loads(retries) if retries else _NONE
+    row.error = None if error is None else error_of(error)
+    row.cr_uid = cr_uid or ""
     return StoredRun(row, definition_id, request_id)
 
 
 def _task(record: Record) -> TaskRow:
+    row = _new_task(TaskRow)
     (
-        _, node, index, kind, state, attempt, settled, live, fired, stepped_over, route, retries, first_failed_at,
-        queue, lane, priority, seq, queued_at, finished_at, error, output, event, input_,
-    ) = tuple(record)  # fmt: skip  # as above
-    return TaskRow(
-        node=node,
-        index=index,
-        kind=kind,
-        state=_STATES[state],
-        attempt=attempt,
-        edges_settled=settled,
-        edges_live=live,
-        fired=fired,
-        route=None if route is None else tuple(route),
-        stepped_over=stepped_over,
-        retries=orjson.loads(retries) if retries else _NONE,
-        first_failed_at=first_failed_at,
-        ready_key=None if seq is None else ReadyKey(queue, lane, priority, seq),
-        input=None if input_ is None else Payload.parse(input_),
-        output=None if output is None else Payload.parse(output),
-        error=error_of(error),
-        event=None if event is None else Payload.parse(event),
-        queued_at=queued_at,
-        finished_at=finished_at,
-    )
+        _, row.node, row.index, row.kind, state, row.attempt, row.edges_settled, row.edges_live, row.fired,
+        row.stepped_over, route, retries, row.first_failed_at, queue, lane, priority, seq, row.queued_at,
+        row.finished_at, error, output, event, input_,
+    ) = record  # fmt: skip  # as above
+    row.state = _STATES[state]
+    row.route = None if route is None else tuple(route)
+    row.retries = orjson.loads(retries) if retries else _NONE
+    row.ready_key = None if seq is None else ReadyKey(queue, lane, priority, seq)
+    row.error = None if error is None else error_of(error)
+    row.input = None if input_ is None else Payload.parse(input_)
+    row.output = None if output is None else Payload.parse(output)
+    row.event = None if event is None else Payload.parse(event)
+    return row

@@ -7,7 +7,6 @@ meet at a unique index: the later one gets no row back and begins again, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -16,6 +15,7 @@ import orjson
 from asyncpg import UniqueViolationError
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.effects import Effects
 from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.store import columns
@@ -32,7 +32,7 @@ class RunKey(NamedTuple):
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HeldKey:
     """The run that holds a key; ``status`` is None when the run's month is gone."""
 
@@ -42,7 +42,7 @@ class HeldKey:
     cr_uid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NewRun:
     """A run to insert: the effects of its start, and what only the shell knows of it."""
 
@@ -125,7 +125,7 @@ def _run_row(new: NewRun) -> Row:
         run.total,
         *changing[1:],
         run.namespace,
-        run.name,
+        columns.object_name(run),
         run.definition,
         new.started_by,
         new.cluster_uid,

@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from partita.domain.state.effects import Effects, Enqueue, Slice
-from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey
+from partita.domain.state.effects import Effects, Enqueue, HistoryEntry, Slice
+from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunStatus
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
+
+_SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
 
 class NewLease(NamedTuple):
@@ -44,6 +46,19 @@ def _reported(effects: Effects, key: NodeKey) -> bool:
     """Whether the node was settled by its own report, whose fence has deleted the lease."""
     task = effects.tasks.get(key)
     return task is not None and task.state in (NodeState.COMPLETED, NodeState.FAILED)
+
+
+def _stands_elsewhere(entry: HistoryEntry) -> bool:
+    """Whether a line of history says only what ``workflow_runs`` or ``run_endings`` say: two lines of every run.
+    ``reads.history`` puts them back."""
+    if entry.event == "RunStarted":
+        return True
+    return entry.event == "RunFinished" and entry.error is None and entry.details == _SUCCESS
+
+
+def _end_of(effects: Effects) -> int:
+    """Sequence number of the run's end."""
+    return next(entry.seq for entry in reversed(effects.history) if entry.event == "RunFinished")
 
 
 @dataclass(slots=True)
@@ -84,9 +99,9 @@ class Writes:
         self._enqueue(before, effects, handed)
         self._tasks(before, effects)
         self._mail(effects)
-        self.history += [columns.history_row(run, entry) for entry in effects.history]
+        self.history += [columns.history_row(run, entry) for entry in effects.history if not _stands_elsewhere(entry)]
         if run.status in TERMINAL and (before.run is None or before.run.status not in TERMINAL):
-            self.endings.append(columns.ending_row(run))
+            self.endings.append(columns.ending_row(run, _end_of(effects)))
             if not effects.new_run:
                 self.closed.append(run.id)
         if effects.visible and run.cr_uid:

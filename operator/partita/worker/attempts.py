@@ -12,11 +12,11 @@ import contextvars
 import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Any
 
 from partita.domain.errors import InvalidError
 from partita.domain.payload import Json, Payload, encode
+from partita.domain.record import record
 from partita.domain.state.error_types import OUTPUT_TOO_LARGE, TIMEOUT
 from partita.domain.state.rows import ErrorInfo
 from partita.engine.requests import ClaimedTask
@@ -28,19 +28,19 @@ UNKNOWN_TASK_TYPE = "unknown_task_type"
 INVALID_OUTPUT = "invalid_output"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Succeeded:
     """The function returned this."""
 
     output: Payload
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HandedBack:
     """The worker stops: another one starts the attempt again, and it is not spent."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Abandoned:
     """The attempt belongs to this worker no more: nothing is reported."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
+
 from partita.domain.payload import Payload
 from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.copies import copy_run, copy_task
@@ -30,17 +32,18 @@ def test_the_usual_event_takes_one_round() -> None:
     assert (world.status, world.result, world.most_rounds) == ("Succeeded", 99, 1)
 
 
-def test_a_usual_event_touches_three_rows_of_a_large_run() -> None:
-    world = World(definition(*chain(100)), mode="sliced")
+@pytest.mark.parametrize("nodes", [3, 64, 100])
+def test_a_usual_event_reads_one_row_of_a_chain(nodes: int) -> None:
+    world = World(definition(*chain(nodes)), mode="sliced")
     world.start()
     world.complete("n0")
     need = foresee(world.definition, world.peeked("n1"))
     assert (need.rows, need.whole, need.mailbox) == ({NodeKey("n1")}, False, False)
 
 
-def test_small_definitions_are_loaded_whole() -> None:
+def test_a_run_is_foreseen_whole_where_the_event_ends_or_freezes_it() -> None:
     assert foresee(definition(*chain(64)), CancelRequested()).whole
-    assert foresee(definition(*chain(3)), World(definition()).signalled("a")).whole
+    assert not foresee(definition(*chain(3)), World(definition()).signalled("a")).whole
 
 
 def test_a_foreseen_need_may_be_changed() -> None:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.events import Reply
 from partita.domain.state.rows import (
     ErrorInfo,
@@ -75,7 +76,7 @@ class Need:
         self.mailbox |= other.mailbox
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Enqueue:
     """A task attempt that is ready for a worker now; its task row carries the input."""
 
@@ -90,7 +91,7 @@ class Enqueue:
     schedule_to_start_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimerKey:
     """A timer to delete."""
 
@@ -99,7 +100,7 @@ class TimerKey:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Consumed:
     """A buffered signal that a wait took, or refused; ``signal_id`` names its record."""
 
@@ -109,7 +110,7 @@ class Consumed:
     """Why it was refused (it breaks the wait's schema, or came before a wait that ignores earlier ones)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordedSignal:
     """A signal to record: unconsumed (buffered), consumed by a node at once, or refused with the reason."""
 
@@ -118,7 +119,7 @@ class RecordedSignal:
     refused: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HistoryEntry:
     """One line of ``run_history``; an attempt's entry carries worker, start, end and error."""
 
@@ -178,7 +179,7 @@ class Effects:
 Decision = Effects | Need
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """Bounds that decisions obey; the shell fills them from the settings."""
 
@@ -191,7 +192,7 @@ class Limits:
     """Characters of an error's message that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Context:
     """What a decision may know besides the slice."""
 

@@ -7,16 +7,17 @@ already been fenced by the shell (the returned row of the delete is the fence), 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.rows import ErrorInfo, TimerKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunStarted:
     """A new run. The input has its defaults applied and fits the schema; the slice's run row is None."""
 
@@ -35,7 +36,7 @@ class RunStarted:
     """Controls already present on the CR when it was first seen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskCompleted:
     """A fenced report: the attempt succeeded. ``started_at`` is when it was claimed."""
 
@@ -47,7 +48,7 @@ class TaskCompleted:
     started_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskFailed:
     """A fenced report: the attempt failed."""
 
@@ -62,7 +63,7 @@ class TaskFailed:
     retry_after_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LeaseLost:
     """The worker stopped renewing, or handed the attempt back.
 
@@ -77,7 +78,7 @@ class LeaseLost:
     handed_back: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AttemptTimedOut:
     """The attempt's deadline passed while its worker was alive; error type ``timeout``."""
 
@@ -88,7 +89,7 @@ class AttemptTimedOut:
     started_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduleToStartExpired:
     """No worker took the task within ``scheduleToStart``; error type ``schedule_to_start``."""
 
@@ -97,7 +98,7 @@ class ScheduleToStartExpired:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TimerDue:
     """A timer of kind WAIT, EVENT_TIMEOUT, BACKOFF or START fell due; its row has been deleted."""
 
@@ -106,12 +107,12 @@ class TimerDue:
     index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DeadlineReached:
     """The run's own timeout passed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SignalReceived:
     """A signal; ``id`` is unique in the run for ever, so sending it again changes nothing."""
 
@@ -121,21 +122,21 @@ class SignalReceived:
     sender: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SuspendRequested:
     """Start nothing new; freeze waits and the deadline."""
 
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ResumeRequested:
     """Go on, with the time that was left."""
 
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CancelRequested:
     """End the run as Cancelled. Both modes are the same until undo and finally exist, and both are recorded."""
 
@@ -144,7 +145,7 @@ class CancelRequested:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ControlsApplied:
     """The controls of one CR generation, applied by their edges against what was applied before.
 
@@ -174,7 +175,7 @@ Event = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """What the sender of the event is told."""
 

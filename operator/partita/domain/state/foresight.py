@@ -28,8 +28,6 @@ from partita.domain.state.events import (
 from partita.domain.state.plan import NodePlan, Plan, plan_of
 from partita.domain.state.rows import NodeKey, TimerKind
 
-WHOLE_UP_TO = 64
-"""Runs of definitions with at most so many nodes are loaded whole: their rows are cheaper than a second round."""
 NODES_AHEAD = 64
 """How many nodes a guess follows from where the event happens."""
 
@@ -39,13 +37,6 @@ _INSTANT = frozenset({"switch", "compute", "wait"})
 def foresee(definition: Definition, event: Event) -> Need:
     """The rows and payloads that the event will probably read. The caller may change the answer."""
     plan = plan_of(definition)
-    need = _guess(plan, event)
-    if len(plan.nodes) <= WHOLE_UP_TO and not isinstance(event, RunStarted):
-        need.whole = True
-    return need
-
-
-def _guess(plan: Plan, event: Event) -> Need:
     if isinstance(event, RunStarted):
         return Need()
     if isinstance(event, LeaseLost):

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 
 
 class NodeKey(NamedTuple):
@@ -77,7 +78,7 @@ class TimerKind(StrEnum):
     """The run's ``startAt``; node is empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ErrorInfo:
     """An error as expressions and people see it: ``{type, message, details}``."""
 
@@ -93,7 +94,7 @@ class RunRow:
     id: UUID
     namespace: str
     name: str
-    """The CR's name, or the run id's text for a run without a CR."""
+    """The CR's name; empty for a run without a CR, which is called by its id."""
     definition: str
     """The definition's name."""
     version: int
@@ -185,7 +186,7 @@ FROZEN: Final = datetime.max.replace(tzinfo=UTC)
 """``fire_at`` of a timer of a suspended run (``infinity`` in the database)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimerRow:
     """``timers``: one durable deadline of a run. While the run is suspended ``fire_at`` is far and remaining is set."""
 
@@ -196,7 +197,7 @@ class TimerRow:
     remaining_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WaitRow:
     """``waits``: a node that waits for a signal of this name; the lowest seq of a name is served first."""
 
@@ -207,7 +208,7 @@ class WaitRow:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SignalRow:
     """``workflow_events``: a recorded signal that no wait has taken yet; the lowest seq of a name is the oldest."""
 

@@ -107,7 +107,7 @@ def run_view(draft: Draft) -> Json:
     return {
         "id": str(run.id),
         "namespace": run.namespace,
-        "name": run.name,
+        "name": run.name or str(run.id),
         "status": run.status.value,
         "reason": run.reason,
         "error": error_view(run.error),

@@ -42,9 +42,23 @@ FROM :"schema".workflow_events WHERE run_id = $1 ORDER BY seq LIMIT $2
 
 -- name: run_history_page
 -- hot: pruned
-SELECT seq, generation, at, event, node, index, attempt, who, started_at, error, details
-FROM :"schema".run_history
-WHERE run_id = $1 AND seq > $2
+-- Two lines have no row, as they would say what other rows say: the first one, and that the run succeeded.
+(SELECT seq, generation, at, event, node, index, attempt, who, started_at, error, details
+ FROM :"schema".run_history
+ WHERE run_id = $1 AND seq > $2
+ ORDER BY seq LIMIT $3)
+UNION ALL
+SELECT 1, 0, created_at, 'RunStarted', NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM :"schema".workflow_runs
+WHERE id = $1 AND $2 < 1 AND NOT EXISTS (SELECT FROM :"schema".run_history WHERE run_id = $1 AND seq = 1)
+UNION ALL
+SELECT ending.seq, ending.generation, ending.finished_at, 'RunFinished', NULL, NULL, NULL, NULL, NULL, NULL,
+       json_build_object('status', ending.status)
+FROM :"schema".workflow_runs AS run
+CROSS JOIN LATERAL (
+    SELECT seq, generation, finished_at, status FROM :"schema".run_endings
+    WHERE namespace = run.namespace AND status = 'Succeeded' AND run_id = $1 OFFSET 0) AS ending
+WHERE run.id = $1 AND ending.seq > $2
 ORDER BY seq LIMIT $3
 
 -- name: newest_runs

@@ -142,7 +142,7 @@ CROSS JOIN LATERAL (
 
 -- name: load_whole_runs
 -- hot: pruned
--- All task rows of runs, without their payloads.
+-- All task rows of runs, without their payloads. OFFSET 0 keeps the lookup a lookup, as in clear_leases.
 SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
        task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
        task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error,
@@ -150,6 +150,7 @@ SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, 
 FROM unnest($1::uuid[]) AS wanted (run_id)
 CROSS JOIN LATERAL (
     SELECT * FROM :"schema".task_instances AS row WHERE row.run_id = wanted.run_id AND row.run_id BETWEEN $2 AND $3
+    OFFSET 0
 ) AS task;
 
 -- name: load_inputs

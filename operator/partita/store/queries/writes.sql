@@ -1,4 +1,9 @@
 -- What a batch writes: one statement a table, however many events there are.
+--
+-- Updates of records find their rows in two steps: a LATERAL lookup by key, then the row at that place (ctid; nobody else
+-- may change it, as the run is locked). Joined to the arrays directly, with the bounds that prune months, the planner
+-- prefers to read every row between the smallest and the largest id, once or once a row: it cannot know that old runs
+-- make that range a whole month. The bounds on the arrays themselves make it expect few rows, so that the lookup wins.
 
 -- name: update_runs
 -- hot: pruned
@@ -16,7 +21,12 @@ FROM unnest(
     AS new (id, generation, active, done, seq, revision, cr_generation, started_at, finished_at, deadline_at,
             deadline_remaining_ms, applied_suspend, applied_cancel, status, stage, reason, pending_outcome, retry_counts,
             error_json, output_json)
-WHERE run.id = new.id AND run.id BETWEEN $21 AND $22;
+CROSS JOIN LATERAL (
+    SELECT ctid AS place FROM :"schema".workflow_runs AS row
+    WHERE row.id = new.id AND row.id BETWEEN $21 AND $22
+    LIMIT 1
+) AS found
+WHERE run.ctid = found.place AND run.id = new.id AND run.id BETWEEN $21 AND $22 AND new.id BETWEEN $21 AND $22;
 
 -- name: update_tasks
 -- hot: pruned
@@ -35,7 +45,13 @@ FROM unnest(
     AS new (run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
             first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input,
             queue, kind, node)
-WHERE task.run_id = new.run_id AND task.node = new.node AND task.index = new.index AND task.run_id BETWEEN $24 AND $25;
+CROSS JOIN LATERAL (
+    SELECT ctid AS place FROM :"schema".task_instances AS row
+    WHERE row.run_id = new.run_id AND row.node = new.node AND row.index = new.index AND row.run_id BETWEEN $24 AND $25
+    LIMIT 1
+) AS found
+WHERE task.ctid = found.place AND task.run_id = new.run_id AND task.node = new.node AND task.index = new.index
+  AND task.run_id BETWEEN $24 AND $25 AND new.run_id BETWEEN $24 AND $25;
 
 -- name: insert_tasks
 INSERT INTO :"schema".task_instances
@@ -149,7 +165,13 @@ SELECT * FROM unnest(
 UPDATE :"schema".workflow_events AS signal
 SET consumed_at = CASE WHEN taken.refused IS NULL THEN $5::timestamptz END, consumed_by = taken.node, refused = taken.refused
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS taken (run_id, id, node, refused)
-WHERE signal.run_id = taken.run_id AND signal.id = taken.id AND signal.run_id BETWEEN $6 AND $7;
+CROSS JOIN LATERAL (
+    SELECT ctid AS place FROM :"schema".workflow_events AS row
+    WHERE row.run_id = taken.run_id AND row.id = taken.id AND row.run_id BETWEEN $6 AND $7
+    LIMIT 1
+) AS found
+WHERE signal.ctid = found.place AND signal.run_id = taken.run_id AND signal.id = taken.id
+  AND signal.run_id BETWEEN $6 AND $7 AND taken.run_id BETWEEN $6 AND $7;
 
 -- name: insert_history
 INSERT INTO :"schema".run_history
@@ -159,9 +181,9 @@ SELECT * FROM unnest(
     $10::text[], $11::json[], $12::json[]);
 
 -- name: insert_endings
-INSERT INTO :"schema".run_endings (run_id, finished_at, generation, status, namespace, definition, name, reason)
+INSERT INTO :"schema".run_endings (run_id, finished_at, generation, seq, status, namespace, definition, name, reason)
 SELECT * FROM unnest(
-    $1::uuid[], $2::timestamptz[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[]);
+    $1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[]);
 
 -- name: delete_open_runs
 -- hot: queue
