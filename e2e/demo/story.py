@@ -37,6 +37,7 @@ def _install(stage: Stage, shell: Shell) -> None:
     shell.run("partita migrate")
     explain("The kinds WorkflowDefinition, WorkflowRun and WorkflowEngine:")
     shell.run("kubectl apply -f crds/ --server-side")
+    shell.run("kubectl wait --for=condition=Established -f crds/")
     shell.run(f"kubectl create namespace {NAMESPACE}")
     explain("The operator turns objects into runs in PostgreSQL and shows their status; the worker executes tasks,")
     explain(

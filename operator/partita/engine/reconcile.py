@@ -90,11 +90,31 @@ class Reconciler:
             outcome = await self._start(body)
         except UnavailableError:
             raise
+        except DefinitionNotFoundError as error:
+            await self._refuse(body, error)
+            return await self._look_again(body)
         except PartitaError as error:
             return await self._refuse(body, error)
         if refused:
-            await self._store.forget_refusals(self._installation.engine_id, [body["metadata"]["uid"]])
+            await self._forget(body)
         return outcome
+
+    async def _look_again(self, body: Mapping[str, Any]) -> Outcome:
+        """Start after all, if the definition was deployed before it could know of the refusal just recorded.
+
+        Whoever deploys it from now on finds the refusal, so that between the two nobody waits unseen.
+        """
+        try:
+            outcome = await self._start(body)
+        except UnavailableError:
+            raise
+        except PartitaError as error:
+            return await self._refuse(body, error)
+        await self._forget(body)
+        return outcome
+
+    async def _forget(self, body: Mapping[str, Any]) -> None:
+        await self._store.forget_refusals(self._installation.engine_id, [body["metadata"]["uid"]])
 
     async def gone(self, uid: str, run_id: UUID | None) -> None:
         """An object was deleted: cancel its run gracefully, forget its refusal."""
