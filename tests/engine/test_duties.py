@@ -16,6 +16,7 @@ from uuid6 import uuid7
 from partita.domain.payload import Payload
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import CancelRequested, Reply, SignalReceived
+from partita.engine.requests import StartRequest
 from partita.engine.service import Service
 from partita.engine.supervisor import Supervisor
 from partita.engine.timers import Timers
@@ -24,7 +25,7 @@ from partita.store.duties import DutyStore
 from tests.engine.hand_claims import LIVE_WORKER, claim, done
 from tests.engine.manual_clock import ManualClock
 from tests.waiting import until
-from tests.worker.hosted import Host, hosted
+from tests.worker.hosted import NAMESPACE, Host, hosted
 
 TASK = {"name": "only", "task": {"type": "work"}}
 
@@ -218,6 +219,22 @@ async def test_what_other_transactions_leave_in_the_inbox_is_delivered(settings:
                 assert await host.events(run_id, "SignalReceived") == [], "not before the caller's commit"
             await inbox.ticked()
         await connection.close()
+        assert (await host.ended(run_id))["status"] == "Succeeded"
+        assert await nothing_left(host, "run_inbox")
+
+
+async def test_a_signal_that_was_left_before_its_runs_start_comes_after_it(settings: Settings) -> None:
+    async with hosted(settings, duties=False) as host:
+        await host.deploy({"name": "approval", "waitForEvent": {}})
+        connection = await asyncpg.connect(settings.database.url)
+        asked = StartRequest(namespace=NAMESPACE, definition="order")
+        async with connection.transaction():
+            signal = SignalReceived(id="s1", name="approval", payload=Payload.of(None))
+            await host.engine.signal_in(connection, asked.request_id, signal)
+            run_id = await host.engine.start_in(connection, asked)
+        await connection.close()
+        async with running(host.duties.inbox):
+            await host.duties.inbox.ticked()
         assert (await host.ended(run_id))["status"] == "Succeeded"
         assert await nothing_left(host, "run_inbox")
 

@@ -11,7 +11,7 @@ import pytest
 
 from partita.domain.errors import EngineError, InvalidError, NotFoundError, OverloadedError
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.events import Event
+from partita.domain.state.events import Event, ResumeRequested, SuspendRequested
 from partita.domain.state.rows import TimerKind
 from partita.engine import Engine, StartRequest
 from partita.settings import Settings
@@ -40,6 +40,29 @@ async def test_an_event_that_cannot_be_decided_fails_alone(engine: Engine, other
     assert engine.coordinator.transactions - before == 2, "the batch once, and once without the event"
     assert await status(other, runs[4]) == "Running"
     assert await other.fetchval("SELECT count(*) FROM partita.workflow_runs WHERE status = 'Succeeded'") == 8
+
+
+async def test_the_other_events_of_its_run_happen(engine: Engine, other: Connection) -> None:
+    (run_id,) = await start_many(engine, support.APPROVAL, 1)
+    before = engine.coordinator.transactions
+    results = await asyncio.gather(
+        engine.apply(run_id, SuspendRequested()),
+        engine.apply(run_id, cast("Event", Unheard())),
+        engine.apply(run_id, ResumeRequested()),
+        engine.apply(run_id, cast("Event", Unheard())),
+        engine.apply(run_id, support.signal("s", name="later")),
+        return_exceptions=True,
+    )
+    assert [getattr(reply, "outcome", type(reply)) for reply in results] == [
+        "applied",
+        EngineError,
+        "applied",
+        EngineError,
+        "applied",
+    ]
+    assert engine.coordinator.transactions - before == 3, "once, and once without each of the two"
+    assert await status(other, run_id) == "Running"
+    assert await count(other, "workflow_events", run_id) == 1
 
 
 async def test_an_event_that_cannot_be_stored_is_found_by_bisection(engine: Engine, other: Connection) -> None:

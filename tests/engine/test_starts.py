@@ -22,7 +22,8 @@ from partita.domain.errors import (
     InvalidInputError,
     TooEarlyError,
 )
-from partita.domain.state.events import CancelRequested, ControlsApplied
+from partita.domain.payload import Payload
+from partita.domain.state.events import CancelRequested, ControlsApplied, SignalReceived
 from partita.domain.state.rows import RunStatus
 from partita.engine import CrRef, Engine, StartReply, StartRequest
 from partita.settings import Settings
@@ -244,6 +245,60 @@ async def test_a_delivery_that_fails_is_counted_on_its_row(engine: Engine, other
     assert counted is not None
     assert (counted[0], counted[2]) == (1, True)
     assert "shop/nothing" in counted[1]
+
+
+async def test_deliveries_that_fail_at_the_same_time_are_all_counted(engine: Engine, other: Connection) -> None:
+    for _ in range(20):
+        await engine.start_in(other, request(definition="nothing"))
+    rows = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")
+    results = await asyncio.gather(*(engine.deliver(row) for row in rows), return_exceptions=True)
+    assert {type(result) for result in results} == {DefinitionNotFoundError}
+    assert await other.fetchval("SELECT count(*) FROM partita.run_inbox WHERE failures = 1") == 20
+
+
+async def test_a_row_that_cannot_be_read_is_counted_too(engine: Engine, other: Connection) -> None:
+    await other.execute(
+        "INSERT INTO partita.run_inbox (run_id, kind, body) VALUES ($1, 'signal', '{\"odd\": \"\\u0000\"}')", uuid7()
+    )
+    (row,) = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")
+    with pytest.raises(KeyError):
+        await engine.deliver(row)
+    assert await other.fetchval("SELECT failures FROM partita.run_inbox") == 1
+
+
+@pytest.mark.parametrize("value", ["a\0b", "\ud800", "x" * 1_100_000, object(), float("nan")])
+async def test_what_could_never_be_delivered_is_refused_in_the_callers_transaction(
+    engine: Engine, other: Connection, value: object
+) -> None:
+    run_id = (await engine.start(request())).run_id
+    with pytest.raises(InvalidInputError):
+        await engine.start_in(other, request(input={"a": value}))
+    with pytest.raises(InvalidError):
+        await engine.signal_in(other, run_id, SignalReceived(id="s", name="n", payload=Payload.of(value)))
+    with pytest.raises(InvalidError):
+        await engine.signal_in(other, run_id, SignalReceived(id="s\0", name="n", payload=Payload.of(1)))
+    assert await other.fetchval("SELECT count(*) FROM partita.run_inbox") == 0
+
+
+async def test_a_delivery_that_its_run_refuses_is_a_dead_letter_with_the_reason(
+    settings: Settings, engine: Engine, other: Connection
+) -> None:
+    await engine.deploy(support.NAMESPACE, "order", {"nodes": [{"name": "only", "waitForEvent": {"name": "go"}}]})
+    ended = (await engine.start(request())).run_id
+    await engine.apply(ended, CancelRequested())
+    run_id = (await engine.start(request())).run_id
+    for target, id_, payload in ((ended, "late", 1), (run_id, "large", "x" * 9_000), (run_id, "good", 1)):
+        await engine.signal_in(other, target, SignalReceived(id=id_, name="go", payload=Payload.of(payload)))
+    rows = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")
+    smaller = replace(settings, limits=replace(settings.limits, output_bytes=1_024))
+    async with opened(smaller) as second:
+        results = await asyncio.gather(*(second.deliver(row) for row in rows), return_exceptions=True)
+    assert [isinstance(result, ConflictError) for result in results] == [True, True, False]
+    letters = await other.fetch("SELECT dead_at IS NOT NULL AS dead, last_error FROM partita.run_inbox ORDER BY id")
+    assert [row["dead"] for row in letters] == [True, True]
+    assert "RunFinished" in letters[0]["last_error"]
+    assert "PayloadTooLarge" in letters[1]["last_error"]
+    assert await status(other, run_id) == "Succeeded"
 
 
 async def test_a_run_keeps_the_version_it_started_on(engine: Engine, other: Connection) -> None:

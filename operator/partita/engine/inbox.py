@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from partita.engine.service import Clock, TickingService
@@ -48,9 +49,15 @@ class Inbox(TickingService):
 
     async def _deliver(self) -> None:
         rows = await self._store.due_inbox(_CHUNK)
+        starts = [row for row in rows if row["kind"] == "start"]
+        others = [row for row in rows if row["kind"] != "start"]
+        failed = await self._deliver_all(starts) + await self._deliver_all(others)  # a signal comes after its run
+        self._more = len(rows) == _CHUNK and not failed
+
+    async def _deliver_all(self, rows: Sequence[Record]) -> int:
+        """Deliver these at the same time; the answer is how many failed."""
         results = await asyncio.gather(*(self._deliveries.deliver(row) for row in rows), return_exceptions=True)
-        failures = [result for result in results if isinstance(result, BaseException)]
         for row, result in zip(rows, results, strict=True):
             if isinstance(result, Exception):
                 log.warning("run %s: inbox row %d (%s): %s", row["run_id"], row["id"], row["kind"], result)
-        self._more = len(rows) == _CHUNK and not failures
+        return sum(isinstance(result, BaseException) for result in results)

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from partita.domain.errors import EngineError
 from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.effects import Context, Need
+from partita.domain.state.effects import Context, Effects, Need
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
 from partita.domain.state.rows import NodeKey, TaskRow
-from partita.engine.submissions import Submission
-from partita.engine.turns import Group, PoisonedError, Turn
+from partita.engine.submissions import Happening, Submission
+from partita.engine.turns import DeliveryRefusedError, Group, PoisonedError, Turn
 from partita.store import slices
 from partita.store.database import Connection
 from partita.store.slices import TaskRequest
@@ -69,6 +69,8 @@ def _decide(group: Group, context: Context, failures: dict[Submission, Exception
             decision = decide(current, _event(turn), context)
             if isinstance(decision, Need):
                 return decision
+            if decision.reply.outcome == "refused":
+                _keep_delivery(turn, decision)
             turn.decided = decision
             if number < last:
                 current = absorb(current, decision)
@@ -78,6 +80,13 @@ def _decide(group: Group, context: Context, failures: dict[Submission, Exception
             return None
     group.effects = merged
     return None
+
+
+def _keep_delivery(turn: Turn, decision: Effects) -> None:
+    """The inbox row of what a run refuses must not go without a trace; a refused signal on record is one."""
+    one = turn.submission
+    if isinstance(one, Happening) and one.inbox_id is not None and not decision.record_signals:
+        raise DeliveryRefusedError(one.run_id, decision.reply)
 
 
 def _event(turn: Turn) -> Event:

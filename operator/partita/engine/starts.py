@@ -10,9 +10,16 @@ from uuid import UUID
 
 import orjson
 
-from partita.domain.errors import DefinitionNotFoundError, InvalidError, PartitaError, Problem, UnavailableError
+from partita.domain.errors import (
+    DefinitionNotFoundError,
+    InvalidError,
+    InvalidInputError,
+    PartitaError,
+    Problem,
+    UnavailableError,
+)
 from partita.domain.manifest import prepare_input
-from partita.domain.payload import Json
+from partita.domain.payload import Json, encode
 from partita.domain.state.events import Event, Reply, RunStarted, SignalReceived
 from partita.engine import relay
 from partita.engine.admission import run_keys
@@ -20,9 +27,11 @@ from partita.engine.coordinator import Coordinator
 from partita.engine.definitions import Definitions
 from partita.engine.prepared import Prepared, hash_of
 from partita.engine.requests import StartReply, StartRequest, Version
+from partita.engine.turns import DeliveryRefusedError
 from partita.settings import Settings
 from partita.store import failures, starts
 from partita.store.database import Connection, Database, Record
+from partita.store.errors import boundary
 
 _TRIES = 5
 """How often a start follows a definition that is being replaced."""
@@ -36,7 +45,7 @@ class Starts:
     ) -> None:
         self._coordinator = coordinator
         self._definitions = definitions
-        self._limit = settings.limits.input_bytes
+        self._limits = settings.limits
         self._sql = database.sql
         self._writer = database.dedicated("inbox", planner=False)
 
@@ -59,7 +68,7 @@ class Starts:
         )
 
     def _prepare(self, request: StartRequest, run_id: UUID, version: Version) -> Prepared:
-        payload = prepare_input(version.definition, request.input, most_bytes=self._limit)
+        payload = prepare_input(version.definition, request.input, most_bytes=self._limits.input_bytes)
         cr = request.cr
         event = RunStarted(
             run_id=run_id,
@@ -80,17 +89,28 @@ class Starts:
         return Prepared(event, keys, hash_of(request.definition, payload))
 
     async def start_in(self, connection: Connection, request: StartRequest) -> UUID:
-        """Put a start into the inbox, within the caller's transaction; the run begins after its commit."""
+        """Put a start into the inbox, within the caller's transaction; the run begins after its commit.
+
+        Raises InvalidInputError for what could never be delivered; the definition and its schema are looked at later.
+        """
         run_id = _run_id(request)
-        body = orjson.dumps(relay.start_body(request, run_id)).decode()
+        try:
+            body = encode(relay.start_body(request, run_id), f"run {run_id}")
+            _bound(f"run {run_id}: input", encode(request.input), self._limits.input_bytes)
+        except InvalidError as error:
+            raise InvalidInputError(error.subject, error.problems) from error
         await starts.insert_inbox(connection, self._sql, run_id, "start", body)
         return run_id
 
     async def signal_in(self, connection: Connection, run_id: UUID, signal: Event) -> None:
-        """Put a signal into the inbox of a run, within the caller's transaction."""
+        """Put a signal into the inbox of a run, within the caller's transaction.
+
+        Raises InvalidError for what could never be delivered; whether the run takes it is known later.
+        """
         if not isinstance(signal, SignalReceived):
             raise InvalidError(f"run {run_id}", (Problem("", "only signals can be sent in a transaction"),))
-        body = orjson.dumps(relay.signal_body(signal)).decode()
+        body = encode(relay.signal_body(signal), f"run {run_id}: signal {signal.id!r}")
+        _bound(f"run {run_id}: signal {signal.id!r}: payload", signal.payload.text, self._limits.output_bytes)
         await starts.insert_inbox(connection, self._sql, run_id, "signal", body)
 
     async def deliver(self, row: Record) -> StartReply | Reply:
@@ -99,9 +119,12 @@ class Starts:
             return await self._deliver(row["id"], row["run_id"], row["kind"], orjson.loads(row["body"]))
         except UnavailableError:
             raise
-        except PartitaError as error:
-            async with self._writer.transaction() as connection:
-                await failures.fail_inbox(connection, self._sql, row["id"], str(error))
+        except Exception as error:
+            final = isinstance(error, DeliveryRefusedError) and error.final
+            text = str(error) if isinstance(error, PartitaError) else f"{type(error).__name__}: {error}"
+            with boundary():
+                async with self._writer.transaction() as connection:
+                    await failures.fail_inbox(connection, self._sql, row["id"], text, final=final)
             raise
 
     async def _deliver(self, inbox_id: int, run_id: UUID, kind: str, body: Json) -> StartReply | Reply:
@@ -112,6 +135,12 @@ class Starts:
     async def close(self) -> None:
         """Give back the connection."""
         await self._writer.close()
+
+
+def _bound(subject: str, text: str, limit: int) -> None:
+    size = len(text.encode())
+    if size > limit:
+        raise InvalidError(subject, (Problem("", f"has {size:,} bytes; expected at most {limit:,}"),))
 
 
 def _run_id(request: StartRequest) -> UUID:

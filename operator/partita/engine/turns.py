@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from partita.domain.errors import EngineError, PartitaError
+from partita.domain.errors import ConflictError, EngineError, PartitaError
 from partita.domain.state.effects import Effects, Slice
-from partita.domain.state.events import Event
+from partita.domain.state.events import Event, Reply
+from partita.domain.state.mailbox import MAILBOX_FULL
 from partita.domain.state.rows import NodeKey
 from partita.engine.requests import ClaimedTask, Version
 from partita.engine.submissions import Submission
@@ -48,6 +49,14 @@ class Group:
     effects: Effects | None = None
     """What all turns together change."""
     handed: dict[NodeKey, NewLease] = field(default_factory=dict)
+
+
+class DeliveryRefusedError(ConflictError):
+    """A run refuses a row of its inbox and keeps no record of it: the row stays, as a dead letter if it is final."""
+
+    def __init__(self, run_id: UUID, reply: Reply) -> None:
+        super().__init__(f"run {run_id}: inbox: refused: {reply.reason}: {reply.message}")
+        self.final = reply.reason != MAILBOX_FULL
 
 
 class PoisonedError(Exception):

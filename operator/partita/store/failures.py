@@ -18,11 +18,16 @@ _MESSAGE: Final = 2_000
 """Characters of the last error that are kept."""
 
 
+def _kept(message: str) -> str:
+    """What of an error's text can be stored; an account that could not be written would never be closed."""
+    return message[:_MESSAGE].replace("\0", "").encode("utf-8", "replace").decode()
+
+
 async def fail_timer(connection: Connection, sql: Sql, key: tuple[UUID, str, str, int], message: str) -> None:
     """Count a failure of a timer, (run, kind, node, index), and let it fall due later, or never after too many."""
-    await connection.fetch(sql("fail_timer"), *key, message[:_MESSAGE], DEAD_AFTER)
+    await connection.fetch(sql("fail_timer"), *key, _kept(message), DEAD_AFTER)
 
 
-async def fail_inbox(connection: Connection, sql: Sql, inbox_id: int, message: str) -> None:
-    """Count a failure of an inbox row and let it be due later, or give it up after too many."""
-    await connection.fetch(sql("fail_inbox"), inbox_id, message[:_MESSAGE], DEAD_AFTER)
+async def fail_inbox(connection: Connection, sql: Sql, inbox_id: int, message: str, *, final: bool = False) -> None:
+    """Count a failure of an inbox row and let it be due later, or give it up after too many, or if it is ``final``."""
+    await connection.fetch(sql("fail_inbox"), inbox_id, _kept(message), 1 if final else DEAD_AFTER)
