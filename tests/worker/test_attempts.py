@@ -127,9 +127,13 @@ async def test_outputs_that_cannot_be_stored_are_failures(attempt: Callable[...,
     async def nul() -> str:
         return "a\0b"
 
+    def no_number() -> Json:
+        return {"mean": float("nan")}
+
     assert error_type(await attempt(large).execute()) == "output_too_large"
     assert error_type(await attempt(odd).execute()) == "invalid_output"
     assert error_type(await attempt(nul).execute()) == "invalid_output"
+    assert error_type(await attempt(no_number).execute()) == "invalid_output"
 
 
 async def test_unknown_types_are_failures(executor: ThreadPoolExecutor) -> None:

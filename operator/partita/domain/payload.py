@@ -8,6 +8,9 @@ one small object around each document, against a parse and an encode of everythi
 from __future__ import annotations
 
 import re
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from math import isfinite
 from typing import Any, Final
 
 import orjson
@@ -72,8 +75,8 @@ class Payload:
 def encode(value: Json, subject: str = "value") -> str:
     """JSON text of a value.
 
-    Raises InvalidError for NUL characters and lone surrogates (PostgreSQL cannot store them), integers beyond 64 bits
-    and types that JSON does not have. NaN and infinities become null, as JSON has neither.
+    Raises InvalidError for NUL characters and lone surrogates (PostgreSQL cannot store them), integers beyond 64 bits,
+    NaN and infinities, and types that JSON does not have.
     """
     try:
         text = orjson.dumps(value).decode()
@@ -81,7 +84,28 @@ def encode(value: Json, subject: str = "value") -> str:
         raise InvalidError(subject, (Problem("", f"cannot be stored as JSON: {error}"),)) from error
     if "\\u0000" in text and _NUL.search(text):
         raise InvalidError(subject, (Problem("", "contains a NUL character, which PostgreSQL cannot store"),))
+    if "null" in text and _has_no_number(value):  # the encoder writes null for what is no number, and says nothing
+        raise InvalidError(subject, (Problem("", "contains NaN or an infinity, which JSON does not have"),))
     return text
+
+
+def _has_no_number(value: object) -> bool:
+    """Whether a float that JSON does not have is somewhere in a value that could be encoded."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, float):
+            if not isfinite(one):
+                return True
+        elif isinstance(one, dict):
+            todo += one.values()
+        elif isinstance(one, list | tuple):
+            todo += one
+        elif isinstance(one, Enum):
+            todo.append(one.value)
+        elif is_dataclass(one):
+            todo += [getattr(one, item.name) for item in fields(one)]
+    return False
 
 
 NULL: Final = Payload("null", None)
