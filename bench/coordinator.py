@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
-import gc
 import os
 import pstats
 import time
@@ -25,6 +24,7 @@ import asyncpg
 import orjson
 import uvloop
 
+from partita import collector
 from partita.domain.payload import Payload
 from partita.engine import ClaimedTask, Engine, Offer, Report, StartRequest
 from partita.settings import DatabaseSettings, EngineSettings, Settings
@@ -207,8 +207,7 @@ def main() -> None:
     arguments = parser.parse_args()
     engine = EngineSettings(lanes=arguments.lanes, batch_size=arguments.batch)
     settings = Settings(database=DatabaseSettings(url=os.environ.get("PARTITA_DATABASE_URL", "")), engine=engine)
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)  # the default looks through thousands of waiting requests every few milliseconds
+    collector.calm()
     server = None
     if not settings.database.url:
         server = Server(Path(mkdtemp(prefix="partita-bench-")) / "data")

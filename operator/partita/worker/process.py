@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Final, Protocol
 
+from partita import collector
 from partita.engine.duties import Duties
 from partita.engine.engine import Engine
 from partita.engine.supervisor import Supervisor
@@ -62,6 +63,7 @@ async def serve(
     started: Callable[[Worker], None] | None = None,
 ) -> int:
     """Run a worker until it is told to stop, and return the process's exit code."""
+    collector.calm()
     source = signals or ProcessSignals()
     stop, now = asyncio.Event(), asyncio.Event()
     source.subscribe(SIGNALS, lambda: now.set() if stop.is_set() else stop.set())

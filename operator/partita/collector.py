@@ -1,0 +1,20 @@
+"""The garbage collector of a process that holds thousands of requests.
+
+Invariant: called once, by the main function of a process and never by a library, since it changes the whole process.
+Trade-off: with Python's usual thresholds the collector looks through all waiting requests every few hundred objects,
+which took 13 % of a coordinator's time; looked for less often, cycles stay for longer (a few MiB).
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Final
+
+_THRESHOLDS: Final = (20_000, 20, 50)
+
+
+def calm() -> None:
+    """Leave alone what was imported, and look for cycles less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
