@@ -193,3 +193,13 @@ async def test_release_of_a_lost_lease_leaves_the_new_holder_alone(store: Memory
     await candidate(store, time, "b").acquire()
     await first.release()
     assert store.holder == "b"
+
+
+async def test_the_lease_of_a_former_self_is_not_waited_for(store: MemoryStore, time: Time) -> None:
+    """One process that has taken its first candidate apart; to anyone else the silent holder still leads."""
+    await Lease(store, "a", clock=time, sleep=time.sleep).acquire()
+    before = time.now
+    stranger = Lease(store, "b", clock=time, sleep=time.sleep)
+    assert not await stranger._attempt(stranger._take)
+    await Lease(store, "a-2", former="a", clock=time, sleep=time.sleep).acquire()
+    assert (store.holder, time.now) == ("a-2", before)

@@ -42,5 +42,16 @@ def kopf_settings(settings: Settings) -> kopf.OperatorSettings:
 
 
 def quiet_logs() -> None:
-    """Let kopf report what went wrong and not every object that went right."""
+    """Let kopf report what went wrong, and neither every object that went right nor every try of a request.
+
+    While the API server is away, each watch would say so at every try; the duties say it once.
+    """
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    for name in ("watching", "fetching", "scanning"):
+        logger = logging.getLogger(f"kopf._cogs.clients.{name}")
+        logger.filters = [_is_news]
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    text = str(record.msg)
+    return not (text.startswith("Request attempt") and " will retry: " in text)

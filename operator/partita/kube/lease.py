@@ -58,10 +58,13 @@ class Lease:
         identity: str,
         times: LeaseTimes | None = None,
         *,
+        former: str = "",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """``former``: a holder that has ended for certain; nobody has to wait for its Lease to run out."""
         self.identity = identity
+        self._former = former
         self._store = store
         self._times = times or LeaseTimes()
         self._clock = clock
@@ -148,7 +151,7 @@ class Lease:
         """Whether nobody holds it, or its holder has been silent for as long as it said it might be."""
         spec = record.get("spec") or {}
         duration = float(spec.get("leaseDurationSeconds") or self._times.duration)
-        return not spec.get("holderIdentity") or now - self._changed_at > duration
+        return spec.get("holderIdentity") in (None, "", self._former) or now - self._changed_at > duration
 
     async def _write(self, record: dict[str, Any] | None, begun: float, *, holder: str) -> bool:
         spec = dict((record or {}).get("spec") or {})

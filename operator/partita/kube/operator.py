@@ -57,12 +57,13 @@ async def run_operator(
     async with AsyncExitStack() as stack:
         stack.enter_context(own_signals(stop))
         await stack.enter_async_context(serving(options.health_host, options.health_port, lambda: state[0]))
-        for number in itertools.count(1):
-            identity = options.identity if number == 1 else f"{options.identity}-{number}"
+        name = options.identity
+        for number in itertools.count(2):
             try:
-                await _candidate(settings, replace(options, identity=identity), stop, state)
+                await _candidate(settings, options, stop, state)
             except LeadershipLostError as error:
                 log.warning("%s; begins again as a standby", error)
+                options = replace(options, identity=f"{name}-{number}", former=options.identity)
             else:
                 return
 
@@ -78,7 +79,7 @@ async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio
         installation = await first_of(stop, _prepare(client, store, settings.operator))
         if installation is None:
             return
-        lease = _lease(client, settings.operator, options.identity)
+        lease = _lease(client, settings.operator, options)
         state[0] = "standby"
         await first_of(stop, lease.acquire())
         if lease.held:
@@ -120,11 +121,11 @@ async def _lead(lease: Lease, term: Term, stop: asyncio.Event) -> None:
         raise LeadershipLostError("operator: the Lease was lost; another operator may lead now")
 
 
-def _lease(client: KubeClient, settings: OperatorSettings, identity: str) -> Lease:
+def _lease(client: KubeClient, settings: OperatorSettings, options: OperatorOptions) -> Lease:
     times = LeaseTimes(
         duration=settings.lease_duration_ms / 1000,
         deadline=settings.lease_deadline_ms / 1000,
         pause=settings.lease_renew_ms / 1000,
         request=settings.lease_renew_ms / 1000,
     )
-    return Lease(KubeLeaseStore(client, settings.namespace), identity, times)
+    return Lease(KubeLeaseStore(client, settings.namespace), options.identity, times, former=options.former)

@@ -20,6 +20,8 @@ class OperatorOptions:
     """None takes the pod's service account, else ``KUBECONFIG``."""
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{secrets.token_hex(4)}")
     """Name in the Lease; new at every start, so that a restarted process is not mistaken for its predecessor."""
+    former: str = ""
+    """Name under which this process led before, and of which nothing is left; its Lease need not be waited for."""
     health_host: str = "127.0.0.1"
     health_port: int = 0
     """Port of the probes; 0 serves none."""
