@@ -14,7 +14,9 @@ from partita.cli.documents import read_documents
 from partita.domain.errors import InvalidError, PartitaError, Problem
 from partita.domain.manifest import parse_definition, parse_run, prepare_input
 from partita.domain.model import Definition
+from partita.domain.names import OBJECT
 from partita.domain.payload import Json
+from partita.domain.places import shortened
 
 SUBMITTED = ("WorkflowDefinition", "WorkflowRun")
 
@@ -89,9 +91,9 @@ def _unknown_kind(kind: str) -> Problem:
 
 
 def _kind(document: Mapping[str, Any]) -> str:
-    return str(document.get("kind", ""))
+    return shortened(str(document.get("kind", "")))
 
 
 def _name(document: Mapping[str, Any]) -> str:
     metadata = document.get("metadata")
-    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+    return shortened(str(metadata.get("name", "")), OBJECT.longest) if isinstance(metadata, dict) else ""

@@ -8,13 +8,13 @@ decide what it may do.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from partita.cli.backend import RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
+from partita.cli.names import is_run_id
 from partita.cli.objects import detail_of, newest_first, status_of, summary_of
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.payload import Json
@@ -23,7 +23,6 @@ from partita.kube.connection import current_namespace, load_connection
 from partita.kube.resources import DEFINITIONS, RUNS, Resource
 
 _RESOURCES = {resource.kind: resource for resource in (DEFINITIONS, RUNS)}
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MANAGER = "partita-cli"
 _ANSWER_SECONDS = 5.0
 """How long a command waits for the operator to answer a change; what was sent stays sent."""
@@ -132,11 +131,11 @@ class ClusterBackend:
         place = namespace or self._namespace
         missing = NotFoundError(f"run {place}/{run}: does not exist", hint=f"partita list -n {place}")
         try:
-            if not _UUID.fullmatch(run):
+            if not is_run_id(run):
                 return await self._client.get(RUNS.path(place, run))
             async for page in self._client.pages(RUNS.path(place)):
                 for item in page:
-                    if status_of(item).get("runId") == run:
+                    if status_of(item).get("runId") == run.lower():
                         return item
         except NotFoundError as error:
             raise (_not_installed() if _no_such_kind(error) else missing) from error

@@ -11,9 +11,11 @@ from uuid import UUID
 
 from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
+from partita.cli.names import is_run_id
 from partita.domain.errors import ConflictError, InvalidError, Problem
 from partita.domain.manifest import parse_run
 from partita.domain.payload import Json, Payload
+from partita.domain.places import shortened
 from partita.domain.state.events import (
     CancelRequested,
     Event,
@@ -131,10 +133,7 @@ class DatabaseBackend:
 
 async def run_id(database: Database, namespace: str, run: str) -> UUID:
     """The id of a run that a person named by its id or by its object's name; raises NotFoundError."""
-    try:
-        return UUID(run)
-    except ValueError:
-        return await reads.find_run(database, namespace or _NAMESPACE, run)
+    return UUID(run) if is_run_id(run) else await reads.find_run(database, namespace or _NAMESPACE, run)
 
 
 def _summary(
@@ -206,5 +205,5 @@ def _cursor(text: str | None) -> UUID | None:
         return UUID(text)
     except ValueError as error:
         raise InvalidError(
-            "--cursor", (Problem("", f"{text!r} is no cursor; expected what the page before ended with"),)
+            "--cursor", (Problem("", f"{shortened(text)!r} is no cursor; expected what the page before ended with"),)
         ) from error

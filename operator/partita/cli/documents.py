@@ -13,6 +13,7 @@ import orjson
 
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.payload import Json
+from partita.domain.places import shortened
 
 
 def read_documents(path: Path) -> list[Mapping[str, Json]]:
@@ -36,7 +37,7 @@ def json_value(text: str, option: str) -> Json:
         return orjson.loads(raw)
     except (OSError, ValueError) as error:
         hint = f"""{option} '{{"key": "value"}}'"""
-        raise InvalidError(option, (Problem("", f"{text!r} is not JSON: {error}"),), hint=hint) from error
+        raise InvalidError(option, (Problem("", f"{shortened(text)!r} is not JSON: {error}"),), hint=hint) from error
 
 
 def pairs(values: Sequence[str], option: str) -> list[tuple[str, Json]]:
@@ -45,6 +46,6 @@ def pairs(values: Sequence[str], option: str) -> list[tuple[str, Json]]:
     for value in values:
         name, separator, text = value.partition("=")
         if not separator or not name:
-            raise InvalidError(option, (Problem("", f"{value!r} has no name; expected name=JSON"),))
+            raise InvalidError(option, (Problem("", f"{shortened(value)!r} has no name; expected name=JSON"),))
         result.append((name, json_value(text, f"{option} {name}=")))
     return result

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from partita.cli import names
 from partita.cli.connect import Target, is_plugin
 from partita.cli.output import Format
 
@@ -22,11 +23,15 @@ Namespace = Annotated[
         "-n",
         "--namespace",
         show_default=False,
+        callback=names.namespace,
         help="Namespace of the run or definition; without it that of the kubeconfig's context, else default.",
     ),
 ]
 Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run's id, or (in a cluster) the name of its WorkflowRun object.")
+    str,
+    typer.Argument(
+        metavar="RUN", callback=names.run, help="The run's id, or its name: that of its WorkflowRun object or manifest."
+    ),
 ]
 Manifest = Annotated[
     Path, typer.Argument(metavar="FILE", help="YAML file with definitions and runs; - reads standard input.")

@@ -27,6 +27,7 @@ def start_request(
     """
     return StartRequest(
         namespace=namespace,
+        name=manifest.name,
         definition=manifest.definition,
         version=manifest.version,
         input=manifest.input,

@@ -33,6 +33,7 @@ def signal_event(body: Json) -> SignalReceived:
 def start_body(request: StartRequest, run_id: UUID) -> Json:
     """A start request as JSON. Controls belong to objects of Kubernetes, which are never started this way."""
     body: dict[str, Any] = {name: getattr(request, name) for name in _PLAIN}
+    body["name"] = request.name
     body["input"] = request.input
     body["run_id"], body["request_id"] = str(run_id), str(request.request_id)
     body["start_at"] = request.start_at.isoformat() if request.start_at else None
@@ -45,6 +46,7 @@ def start_request(body: Json) -> StartRequest:
     """The request that ``start_body`` wrote."""
     return StartRequest(
         **{name: body[name] for name in _PLAIN},
+        name=body.get("name", ""),
         input=body["input"],
         run_id=UUID(body["run_id"]),
         request_id=UUID(body["request_id"]),

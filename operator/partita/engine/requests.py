@@ -42,6 +42,8 @@ class StartRequest:
 
     namespace: str
     definition: str
+    name: str = ""
+    """What people call the run besides its id; not unique. That of an object is its name; empty is none."""
     input: Json = field(default_factory=dict)
     version: int | None = None
     run_id: UUID | None = None

@@ -73,7 +73,7 @@ class Starts:
         event = RunStarted(
             run_id=run_id,
             namespace=request.namespace,
-            name=cr.name if cr else "",
+            name=cr.name if cr else request.name,
             definition=request.definition,
             version=version.version,
             input=payload,

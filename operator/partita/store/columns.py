@@ -40,11 +40,6 @@ def _text(payload: Payload | None) -> str | None:
     return None if payload is None else payload.text
 
 
-def object_name(run: RunRow) -> str:
-    """The name that a run is looked up by besides its id; a run without an object has none."""
-    return run.name if run.cr_uid else ""
-
-
 def run_row(run: RunRow, output: Payload | None) -> Row:
     """``update_runs``: the columns that change."""
     return (
@@ -180,6 +175,6 @@ def ending_row(run: RunRow, seq: int) -> Row:
         run.status.value,
         run.namespace,
         run.definition,
-        object_name(run),
+        run.name,
         run.reason,
     )

@@ -15,9 +15,10 @@ from uuid import UUID
 
 import orjson
 
-from partita.domain.errors import NotFoundError
+from partita.domain.errors import InvalidError, NotFoundError, Problem
 from partita.domain.ids import bounds, make_id, to_milliseconds
 from partita.domain.payload import Payload
+from partita.domain.places import shortened
 from partita.domain.state.rows import TERMINAL, ErrorInfo, RunStatus
 from partita.store.database import Connection, Database, Record
 from partita.store.views import (
@@ -65,9 +66,13 @@ async def get_run(database: Database, run_id: UUID) -> RunDetailView:
 async def find_run(database: Database, namespace: str, name: str) -> UUID:
     """Id of the newest run with this name (its WorkflowRun object's); raises NotFoundError.
 
+    An empty name is no name, since the runs without one would all fit; raises InvalidError.
+
     Unfinished runs come first, since a name is used by one object at a time; finished ones are looked for among the
     newest 10,000 ends of each kind in the namespace.
     """
+    if not name:
+        raise InvalidError("run", (Problem("name", "is empty; expected a run's id or its object's name"),))
     run_id = await database.fetchval("newest_run_named", namespace, name)
     if run_id is None:
         block, most = "newest_ending_named", WINDOW * WINDOWS
@@ -75,7 +80,8 @@ async def find_run(database: Database, namespace: str, name: str) -> UUID:
         run_id = max((found for found in ended if found is not None), default=None)
     if run_id is None:
         raise NotFoundError(
-            f"run {namespace}/{name}: does not exist; expected a run's id or its object's name", hint="partita list"
+            f"run {namespace}/{shortened(name)}: does not exist; expected a run's id or its object's name",
+            hint="partita list",
         )
     return UUID(int=run_id.int)
 

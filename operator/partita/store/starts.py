@@ -125,7 +125,7 @@ def _run_row(new: NewRun) -> Row:
         run.total,
         *changing[1:],
         run.namespace,
-        columns.object_name(run),
+        run.name,
         run.definition,
         new.started_by,
         new.cluster_uid,
@@ -146,4 +146,4 @@ def _context(new: NewRun) -> str:
 def _open_row(new: NewRun) -> Row:
     run = new.effects.run
     uid = run.cr_uid or None
-    return (run.id, run.namespace, run.definition, columns.object_name(run), new.cluster_uid, new.engine_id, uid)
+    return (run.id, run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from partita.domain import names
 from partita.domain.durations import LONGEST_TEXT, PATTERN
-from partita.domain.manifest import limits, reader, shapes
+from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.refusals import LATER
 from partita.domain.manifest.shapes import Shape
 
@@ -26,6 +27,7 @@ DEFINITION = spec("workflowdefinitions")
 RUN = spec("workflowruns")
 NODE = DEFINITION["properties"]["nodes"]["items"]
 EVENT = NODE["properties"]["waitForEvent"]
+SIGNAL = RUN["properties"]["signals"]["items"]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +80,20 @@ def whole(pattern: re.Pattern[str]) -> str:
         (properties(NODE)["retry"]["maxItems"], limits.TIERS),
         (properties(NODE)["onError"]["maxItems"], limits.ROUTES),
         (properties(NODE)["switch"]["maxItems"], limits.CASES),
-        (properties(NODE)["name"]["pattern"], whole(reader.NAME)),
-        (properties(properties(NODE)["task"])["type"]["pattern"], whole(reader.TASK_TYPE)),
-        (properties(properties(NODE)["task"])["queue"]["pattern"], whole(reader.QUEUE)),
+        (properties(NODE)["name"]["pattern"], whole(names.NAME)),
+        (properties(properties(NODE)["task"])["type"]["pattern"], whole(names.TASK_TYPE)),
+        (properties(properties(NODE)["task"])["queue"]["pattern"], whole(names.QUEUE)),
+        (properties(SIGNAL)["id"]["pattern"], whole(names.SIGNAL_IDENTITY.pattern)),
+        (properties(SIGNAL)["id"]["maxLength"], names.SIGNAL_IDENTITY.longest),
+        (properties(SIGNAL)["name"]["pattern"], whole(names.SIGNAL_NAME.pattern)),
+        (properties(SIGNAL)["name"]["maxLength"], names.SIGNAL_NAME.longest),
+        (properties(properties(RUN)["cancel"])["reason"]["pattern"], whole(names.REASON.pattern)),
+        (properties(properties(RUN)["cancel"])["reason"]["maxLength"], names.REASON.longest),
+        (properties(RUN)["tags"]["items"]["pattern"], whole(names.TAG.pattern)),
+        (properties(RUN)["tags"]["items"]["maxLength"], names.TAG.longest),
+        (properties(properties(NODE)["task"])["queue"]["maxLength"], names.QUEUE_NAME.longest),
+        (properties(properties(RUN)["definitionRef"])["name"]["pattern"], whole(names.OBJECT.pattern)),
+        (properties(properties(RUN)["definitionRef"])["name"]["maxLength"], names.OBJECT.longest),
         (properties(EVENT)["name"]["maxLength"], limits.SHORT),
         (properties(EVENT)["anyOf"]["maxItems"], limits.ALTERNATIVES),
     ],

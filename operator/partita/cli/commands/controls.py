@@ -10,11 +10,12 @@ from uuid import uuid4
 
 import typer
 
-from partita.cli import options
+from partita.cli import names, options
 from partita.cli.backend import Backend
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import json_value
 from partita.cli.output import Format, note, print_json
+from partita.domain.names import REASON, SIGNAL_IDENTITY, SIGNAL_NAME
 
 
 class Mode(StrEnum):
@@ -32,14 +33,23 @@ def register(app: typer.Typer) -> None:
 
 def signal(
     run: options.Run,
-    name: Annotated[str, typer.Argument(metavar="EVENT", help="Name of the event that the run waits for.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVENT",
+            callback=names.optional("EVENT", SIGNAL_NAME),
+            help="Name of the event that the run waits for.",
+        ),
+    ],
     payload: Annotated[str, typer.Argument(metavar="[JSON]", help="Payload as JSON, or @file.json.")] = "null",
     signal_id: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--id", show_default=False, help="Sending the same id again changes nothing; without it a new one."
+            "--id",
+            callback=names.optional("--id", SIGNAL_IDENTITY),
+            help="Sending the same id again changes nothing; without it a new one.",
         ),
-    ] = "",
+    ] = None,
     namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
@@ -84,7 +94,15 @@ def resume(
 def cancel(
     run: options.Run,
     mode: Annotated[Mode, typer.Option("--mode", help="Now skips the clean-up of the run.")] = Mode.GRACEFUL,
-    reason: Annotated[str, typer.Option("--reason", show_default=False, help="Kept in the run's history.")] = "",
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason",
+            show_default=False,
+            callback=names.optional("--reason", REASON),
+            help="Kept in the run's history.",
+        ),
+    ] = "",
     namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",

@@ -10,8 +10,10 @@ import typer
 from partita.cli import options
 from partita.cli.commands.runs import exit_by_result
 from partita.cli.documents import pairs, read_documents
+from partita.cli.names import checked
 from partita.cli.output import Format, print_json
 from partita.domain.errors import InvalidError, Problem
+from partita.domain.names import SIGNAL_NAME
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +51,7 @@ def run(
     if not any(document.get("kind") == "WorkflowRun" for document in documents):
         problem = Problem("", "holds no WorkflowRun; expected one beside the definition")
         raise InvalidError(str(file), (problem,), hint="partita lint FILE")
-    events = pairs(event or (), "--event")
+    events = [(checked("--event", name, SIGNAL_NAME), value) for name, value in pairs(event or (), "--event")]
     registry = local.find_tasks(tasks, file)
     with local.local_database(database_url) as settings:
         details = asyncio.run(local.run_documents(settings, registry, documents, events, output))

@@ -13,8 +13,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from partita.cli import options
+from partita.cli import names, options
 from partita.cli.connect import Target, settings_for
+from partita.domain.names import NAMESPACE_NAME, QUEUE_NAME
 
 T = TypeVar("T")
 
@@ -32,8 +33,19 @@ def worker(
             metavar="MODULE[:APP]", help="Where the tasks are: module:app, or a module with @task functions."
         ),
     ],
-    queue: Annotated[list[str] | None, typer.Option("--queue", help="Queue to serve; repeatable.")] = None,
-    namespace: Annotated[list[str] | None, typer.Option("-n", "--namespace", help="Only these; repeatable.")] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option("--queue", callback=names.repeated("--queue", QUEUE_NAME), help="Queue to serve; repeatable."),
+    ] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-n",
+            "--namespace",
+            callback=names.repeated("--namespace", NAMESPACE_NAME),
+            help="Only these; repeatable.",
+        ),
+    ] = None,
     slots: Annotated[int, typer.Option("--slots", min=0, help="Tasks at a time; 0 takes PARTITA_WORKER_SLOTS.")] = 0,
     database_url: options.DatabaseUrl = "",
 ) -> None:

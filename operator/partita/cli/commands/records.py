@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from partita.cli import options
+from partita.cli import names, options
 from partita.cli.connect import database_settings
 from partita.cli.output import Format, age, note, print_json, print_table
 
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def history(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or the name of its WorkflowRun object.")],
+    run: options.Run,
     namespace: options.Namespace = "",
     after: Annotated[int, typer.Option("--after", min=0, help="Only lines after this number.")] = 0,
     limit: _Limit = 1_000,
@@ -56,7 +56,14 @@ def history(
 
 def definitions(
     namespace: Annotated[
-        str, typer.Option("-n", "--namespace", show_default=False, help="Only this namespace; all without it.")
+        str,
+        typer.Option(
+            "-n",
+            "--namespace",
+            show_default=False,
+            callback=names.namespace,
+            help="Only this namespace; all without it.",
+        ),
     ] = "",
     limit: _Limit = 1_000,
     output: options.Output = Format.TABLE,

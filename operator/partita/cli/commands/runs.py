@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
-from partita.cli import options
+from partita.cli import names, options
 from partita.cli.backend import Backend, RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import read_documents
@@ -16,6 +16,7 @@ from partita.cli.exits import Exit
 from partita.cli.follow import follow
 from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
 from partita.domain.durations import parse_duration
+from partita.domain.names import OBJECT, TAG
 
 
 def register(app: typer.Typer) -> None:
@@ -74,16 +75,23 @@ def list_runs(
             "-n",
             "--namespace",
             show_default=False,
+            callback=names.namespace,
             help="Only this namespace; without it that of the kubeconfig's context, or with a database all.",
         ),
     ] = "",
     all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="Every namespace.")] = False,
     definition: Annotated[
-        str, typer.Option("--definition", show_default=False, help="Only runs of this definition.")
-    ] = "",
+        str | None,
+        typer.Option(
+            "--definition", callback=names.optional("--definition", OBJECT), help="Only runs of this definition."
+        ),
+    ] = None,
     phase: Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.")] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Only with this tag; repeatable, all must fit.")
+        list[str] | None,
+        typer.Option(
+            "--tag", callback=names.repeated("--tag", TAG), help="Only with this tag; repeatable, all must fit."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")] = 50,
     cursor: Annotated[str, typer.Option("--cursor", show_default=False, help="Where the page before ended.")] = "",
@@ -96,7 +104,7 @@ def list_runs(
     query = RunFilter(
         namespace=namespace,
         all_namespaces=all_namespaces,
-        definition=definition or None,
+        definition=definition,
         phases=tuple(_phase(word) for word in phase or ()),
         tags=tuple(tag or ()),
         limit=limit,

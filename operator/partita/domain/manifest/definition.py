@@ -20,6 +20,7 @@ from partita.domain.manifest.policies import NodeDefaults, read_defaults
 from partita.domain.manifest.reader import Fields, kind_of
 from partita.domain.manifest.text import text_problems
 from partita.domain.model import Definition
+from partita.domain.names import NAMESPACE_NAME, OBJECT
 from partita.domain.nearest import hint_budget
 from partita.domain.patterns import pattern_budget
 from partita.domain.payload import Json
@@ -65,8 +66,13 @@ def header_problems(manifest: Mapping[str, Any], kind: str) -> Iterator[Problem]
             yield Problem(key, f"is {shortened(repr(value))}; expected {wanted}")
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
-    if not any(isinstance(named.get(key), str) and named[key] for key in ("name", "generateName")):
+    given = {key: str(named[key]) for key in ("name", "generateName", "namespace") if named.get(key)}
+    if "name" not in given and "generateName" not in given:
         yield Problem("metadata.name", "is missing; expected the object's name")
+    for key, form in (("name", OBJECT), ("namespace", NAMESPACE_NAME)):
+        problem = form.problem(given[key]) if key in given else ""
+        if problem:
+            yield Problem(f"metadata.{key}", problem)
 
 
 def _parse_spec(spec: dict[str, Json], name: str, namespace: str, problems: list[Problem]) -> Definition | None:

@@ -14,8 +14,9 @@ from partita.domain.expressions.functions.times import parse_time
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.policies import QUEUE_EXPECTED, NodeDefaults
-from partita.domain.manifest.reader import QUEUE, TASK_TYPE, Fields
+from partita.domain.manifest.reader import Fields
 from partita.domain.model import Case, EventAlternative, EventSpec, NodeKind, TaskSpec, TimeoutRoute, WaitSpec
+from partita.domain.names import QUEUE, TASK_TYPE
 from partita.domain.payload import Json
 from partita.domain.schema import schema_problems
 

@@ -7,11 +7,12 @@ from typing import Final
 
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.expressions import Expressions
-from partita.domain.manifest.reader import ERROR_TYPE, QUEUE, Fields
+from partita.domain.manifest.reader import Fields
 from partita.domain.model import Route, Tier
+from partita.domain.names import ERROR_TYPE, QUEUE, QUEUE_NAME
 
 _ERROR_TYPES: Final = "an error type such as timeout, gateway or http_503"
-QUEUE_EXPECTED: Final = "a queue name of letters, digits, dots, hyphens, at most 63"
+QUEUE_EXPECTED: Final = f"{QUEUE_NAME.expected}, at most {QUEUE_NAME.longest}"
 
 
 @dataclass(frozen=True, slots=True)

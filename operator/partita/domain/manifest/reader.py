@@ -16,19 +16,10 @@ from partita.domain.expressions.parser import RESERVED
 from partita.domain.manifest import limits
 from partita.domain.manifest.refusals import LATER, REFUSED
 from partita.domain.manifest.shapes import Shape
+from partita.domain.names import ANY_TEXT, NAME
 from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json
 from partita.domain.places import element, member, shortened
-
-NAME: Final = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
-"""Names of nodes: usable as identifiers of CEL."""
-QUEUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
-TASK_TYPE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?\Z")
-ERROR_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
-OBJECT_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
-SIGNAL_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?\Z")
-ONE_LINE: Final = re.compile(r"[^\x00-\x1F\x7F]+\Z")
-ANY_TEXT: Final = re.compile(r"[^\x00]*\Z")
 
 
 def kind_of(value: Json) -> str:

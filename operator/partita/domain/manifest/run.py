@@ -14,13 +14,13 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.expressions.functions.times import parse_time
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.definition import header_problems
-from partita.domain.manifest.reader import OBJECT_NAME, ONE_LINE, SIGNAL_ID, Fields, kind_of
+from partita.domain.manifest.reader import Fields, kind_of
 from partita.domain.manifest.text import text_problems
+from partita.domain.names import OBJECT_NAME, ONE_LINE, PARAGRAPH, SIGNAL_ID
 from partita.domain.payload import Json
 
 KIND: Final = "WorkflowRun"
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
-_CANCEL_REASON: Final = re.compile(r"[^\x00-\x08\x0B\x0C\x0E-\x1F\x7F]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def _cancel(fields: Fields) -> CancelControl | None:
     if cancel is None:
         return None
     now = cancel.choice("mode", "Graceful", "Now") == "Now"
-    reason = cancel.text("reason", "a text", longest=1024, shortest=0, pattern=_CANCEL_REASON)
+    reason = cancel.text("reason", "a text", longest=1024, shortest=0, pattern=PARAGRAPH)
     return CancelControl("Now" if now else "Graceful", reason or "")
 
 

@@ -108,7 +108,7 @@ CROSS JOIN LATERAL (
 ) AS wait
 
 -- name: newest_run_named
--- The newest unfinished run of this name, which is that of its WorkflowRun object.
+-- The newest unfinished run of this name: that of its WorkflowRun object, or the one it was submitted with.
 SELECT run_id FROM :"schema".open_runs WHERE namespace = $1 AND name = $2 ORDER BY run_id DESC LIMIT 1
 
 -- name: newest_ending_named

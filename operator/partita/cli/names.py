@@ -1,0 +1,50 @@
+"""Checks of the names that a person types, before anything is asked of a backend.
+
+Invariant: an empty name never reaches a database or a cluster, where it would mean whichever run has no name; and what
+an object's field would not take is refused alike for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from partita.domain.errors import InvalidError, Problem
+from partita.domain.names import NAMESPACE_NAME, OBJECT, Form
+
+_RUN_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
+_RUN = replace(OBJECT, expected="a run's id or its object's name")
+
+
+def is_run_id(text: str) -> bool:
+    """Whether a run is named by its id, not by its object's name."""
+    return _RUN_ID.match(text) is not None
+
+
+def checked(what: str, text: str, form: Form) -> str:
+    """A name as it is; raises InvalidError."""
+    problem = form.problem(text)
+    if problem:
+        raise InvalidError(what, (Problem("", problem),))
+    return text
+
+
+def run(text: str) -> str:
+    """A run's id or its object's name; raises InvalidError."""
+    return text if is_run_id(text) else checked("RUN", text, _RUN)
+
+
+def namespace(text: str) -> str:
+    """A namespace, or an empty text where none was said; raises InvalidError."""
+    return checked("--namespace", text, NAMESPACE_NAME) if text else text
+
+
+def optional(what: str, form: Form) -> Callable[[str | None], str | None]:
+    """The check of an option that may be left out."""
+    return lambda text: None if text is None else checked(what, text, form)
+
+
+def repeated(what: str, form: Form) -> Callable[[list[str] | None], list[str] | None]:
+    """The check of an option that may be given several times."""
+    return lambda texts: None if texts is None else [checked(what, text, form) for text in texts]
