@@ -93,6 +93,8 @@ class EngineSettings:
     """How far behind the remembered position a claim starts."""
     lost_leases: int = _int(10, 0, 1_000)
     """How often an attempt may be lost with its worker before the node fails."""
+    unknown_types: int = _int(10, 0, 1_000)
+    """How often an attempt may be taken by a worker that does not know its type before that counts as its failure."""
     asked_retries: int = _int(3, 0, 1_000)
     """Retries that a worker may ask for when no tier of the node's policy matches."""
 

@@ -114,10 +114,29 @@ async def test_retryable_brings_another_attempt(settings: Settings) -> None:
 
 
 async def test_a_type_without_a_function_fails_clearly(settings: Settings) -> None:
-    async with hosted(settings, doubling()) as host:
+    at_once = replace(settings, engine=replace(settings.engine, unknown_types=0))
+    async with hosted(at_once, doubling()) as host:
         await host.deploy({"name": "charge", "task": {"type": "charge"}})
         ended = await host.ended(await host.start())
         assert orjson.loads(ended["error_json"])["type"] == "unknown_task_type"
+
+
+async def test_a_worker_that_knows_the_type_finishes_what_another_did_not_know(settings: Settings) -> None:
+    gate = Gate()
+    gate.open.set()
+    async with hosted(settings, doubling()) as old:
+        await old.deploy(ONE_WAIT)
+        run_id = await old.start()
+
+        async def failed_once() -> Any:
+            return await old.events(run_id, "TaskFailed")
+
+        assert await until(failed_once, what="the old worker has taken it") == [("TaskFailed", "only", 1)]
+        assert old.worker is not None
+        await old.worker.stop(grace=0)
+        async with hosted(settings, gate.app, duties=False):
+            assert (await old.ended(run_id))["status"] == "Succeeded"
+    assert gate.attempts == [2]
 
 
 async def test_an_attempt_ends_at_its_timeout(settings: Settings) -> None:

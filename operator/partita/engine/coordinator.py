@@ -162,6 +162,7 @@ def limits_of(settings: Settings) -> Limits:
         output_bytes=settings.limits.output_bytes,
         attempt_timeout_ms=settings.limits.attempt_timeout_ms,
         lost_leases=settings.engine.lost_leases,
+        unknown_types=settings.engine.unknown_types,
         asked_retries=settings.engine.asked_retries,
         signals_buffered=settings.limits.signals_buffered,
     )

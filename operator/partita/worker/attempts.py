@@ -17,14 +17,13 @@ from typing import Any
 from partita.domain.errors import InvalidError
 from partita.domain.payload import Json, Payload, encode
 from partita.domain.record import record
-from partita.domain.state.error_types import OUTPUT_TOO_LARGE, TIMEOUT
+from partita.domain.state.error_types import OUTPUT_TOO_LARGE, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.state.rows import ErrorInfo
 from partita.engine.requests import ClaimedTask
 from partita.worker.context import TaskCancelled, TaskContext
 from partita.worker.failures import Failure, failure_of
 from partita.worker.registry import TaskFunction
 
-UNKNOWN_TASK_TYPE = "unknown_task_type"
 INVALID_OUTPUT = "invalid_output"
 
 

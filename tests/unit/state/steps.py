@@ -93,6 +93,11 @@ def fail_retryable(world: World) -> Any:
     return world.fail("a", retryable=True, retry_after_ms=5_000)
 
 
+def fail_unknown(world: World) -> Any:
+    """``a`` was taken by a worker that does not know its type."""
+    return world.fail("a", "unknown_task_type")
+
+
 def lose(world: World) -> Any:
     """The worker of ``a`` vanishes."""
     return world.lose("a")

@@ -165,6 +165,26 @@ def test_a_lost_lease_can_be_caught() -> None:
     assert world.status == "Succeeded"
 
 
+def test_a_type_that_the_worker_does_not_know_has_its_own_budget_and_then_the_usual_way() -> None:
+    world = started(
+        {"match": ["unknown_task_type"], "maxRetries": 1, "initialDelay": "0s"}, limits=Limits(unknown_types=7)
+    )
+    for seconds in (1, 2, 4, 8, 16, 30, 30):
+        world.fail("a", "unknown_task_type")
+        (timer,) = world.store.timers.values()
+        assert timer.fire_at == world.now + timedelta(seconds=seconds)
+        world.tick(seconds)
+    assert dict(world.row("a").retries) == {"unknown": 7}
+    world.fail("a", "unknown_task_type")
+    assert dict(world.row("a").retries) == {"unknown": 7, "0": 1}, "the tier takes what the budget does not"
+    world.fail("a", "unknown_task_type")
+    assert world.run.error is not None
+    assert (world.status, world.run.error.type) == ("Failed", "unknown_task_type")
+    assert [line[:3] for line in world.events() if line[0] == "TaskFailed"] == [
+        ("TaskFailed", "a", attempt) for attempt in range(1, 10)
+    ]
+
+
 def test_an_attempt_that_is_handed_back_is_not_spent() -> None:
     world = started()
     for _ in range(30):

@@ -10,7 +10,7 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.model import Tier
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
-from partita.domain.state.error_types import EXPRESSION, LEASE_LOST, SCHEDULE_TO_START, TIMEOUT
+from partita.domain.state.error_types import EXPRESSION, LEASE_LOST, SCHEDULE_TO_START, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.state.events import (
     AttemptTimedOut,
     LeaseLost,
@@ -22,7 +22,7 @@ from partita.domain.state.events import (
 from partita.domain.state.failing import fail, oversize, while_handling
 from partita.domain.state.nodes import enqueue
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.retry import LOST, Again, jitter_share, next_try
+from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try
 from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind
 from partita.domain.state.scope import error_view, scope_of
 
@@ -171,6 +171,10 @@ def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
 def _retry(
     draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, *, asked: bool, after_ms: int | None
 ) -> Again | None:
+    if error.type == UNKNOWN_TASK_TYPE:
+        again = after_unknown_type(row.retries, draft.limits.unknown_types)
+        if again is not None:
+            return again
     tiers = plan.node.retry
     if not tiers and not asked:
         return None

@@ -186,6 +186,7 @@ class Limits:
     output_bytes: int = 1_048_576
     attempt_timeout_ms: int = 300_000
     lost_leases: int = 10
+    unknown_types: int = 10
     asked_retries: int = 3
     signals_buffered: int = 10_000
     history_message: int = 4_096

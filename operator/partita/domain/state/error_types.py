@@ -31,6 +31,7 @@ CANCELLED: Final = "cancelled"
 NO_CASE_MATCHED: Final = "no_case_matched"
 OUTPUT_TOO_LARGE: Final = "output_too_large"
 INPUT_TOO_LARGE: Final = "input_too_large"
+UNKNOWN_TASK_TYPE: Final = "unknown_task_type"
 
 RESERVED: Final = (
     ErrorType(TIMEOUT, "an attempt, a wait for an event or the whole run took longer than its timeout"),
@@ -42,7 +43,7 @@ RESERVED: Final = (
     ErrorType(NO_CASE_MATCHED, "no case of a switch was true and there is no case without when"),
     ErrorType(OUTPUT_TOO_LARGE, "the output is larger than the limit"),
     ErrorType(INPUT_TOO_LARGE, "the evaluated input of a task is larger than the limit"),
-    ErrorType("unknown_task_type", "the worker that took the task does not know its type"),
+    ErrorType(UNKNOWN_TASK_TYPE, "workers that took the task do not know its type, more often than the budget allows"),
     ErrorType("max_iterations", "a repeat did not end within maxIterations"),
     ErrorType("http_*", "partita.http got a status that it does not expect, such as http_404"),
     ErrorType("exit_*", "the container of a job ended with this exit code, such as exit_1"),

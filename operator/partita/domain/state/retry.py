@@ -23,6 +23,9 @@ LOST: Final = "lost"
 ASKED: Final = "asked"
 """Key of ``TaskRow.retries`` that counts retries asked for by a worker without a tier."""
 
+UNKNOWN: Final = "unknown"
+"""Key of ``TaskRow.retries`` that counts attempts whose worker did not know the task's type."""
+
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 """The longest delay that a worker may ask for: ten years."""
 
@@ -31,6 +34,12 @@ ASKED_TIER: Final = Tier(
     max_elapsed_ms=None, jitter=0.2,
 )  # fmt: skip  # reads as a row of the table of defaults
 """Backoff of retries that a worker asked for without saying when; its count is a limit of the engine."""
+
+UNKNOWN_TIER: Final = Tier(
+    match=(), when=None, max_retries=0, initial_delay_ms=1_000, multiplier=2.0, max_delay_ms=30_000,
+    max_elapsed_ms=None, jitter=0.0,
+)  # fmt: skip  # as above
+"""Backoff of attempts whose worker did not know the task's type: while workers are being replaced, another one will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,12 @@ def backoff_ms(tier: Tier, used: int, share: float) -> int:
         delay = delay * tier.multiplier**used if power < math.log(max(tier.max_delay_ms, 1)) else tier.max_delay_ms
     delay = min(delay, float(tier.max_delay_ms))
     return round(delay * (1.0 - tier.jitter * share))
+
+
+def after_unknown_type(retries: Mapping[str, int], limit: int) -> Again | None:
+    """The next try of a task whose worker did not know its type; None when the budget is used up."""
+    used = retries.get(UNKNOWN, 0)
+    return Again(backoff_ms(UNKNOWN_TIER, used, 0.0), {**retries, UNKNOWN: used + 1}) if used < limit else None
 
 
 def next_try(

@@ -154,8 +154,9 @@ class TaskRow:
     stepped_over: bool = False
     """Skipped by its own ``when``: its edges are live."""
     retries: Mapping[str, int] = field(default_factory=dict)
-    """Retries used, by tier number; ``lost`` counts lost leases, ``asked`` retries asked for by a worker. A tier with
-    ``maxElapsed`` keeps the time of its first failure in ``<number>.since``, in ms since 1970."""
+    """Retries used, by tier number; ``lost`` counts lost leases, ``asked`` retries asked for by a worker, ``unknown``
+    attempts whose worker did not know the type. A tier with ``maxElapsed`` keeps the time of its first failure in
+    ``<number>.since``, in ms since 1970."""
     first_failed_at: datetime | None = None
     ready_key: ReadyKey | None = None
     """Where its ready row was put, so that clearing it needs no index on run_id."""
