@@ -236,6 +236,28 @@ async def test_a_start_from_the_inbox_follows_a_definition_that_was_replaced(
     assert await other.fetchval("SELECT count(*) FROM partita.run_inbox") == 0
 
 
+async def test_a_start_from_the_inbox_becomes_a_run_while_its_definition_is_replaced_all_the_time(
+    engine: Engine, other: Connection, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await engine.start_in(other, request())
+    (row,) = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")
+    deployed: list[int] = []
+    resolve = engine.definitions.resolve
+    async with opened(settings) as another:
+
+        async def overtaken(*asked: Any, **how: Any) -> Any:
+            found = await resolve(*asked, **how)
+            spec = {"nodes": [support.task("a")], "description": str(len(deployed))}
+            deployed.append((await another.deploy(support.NAMESPACE, "order", spec)).version)
+            return found
+
+        monkeypatch.setattr(engine.definitions, "resolve", overtaken)
+        assert await engine.deliver(row) == StartReply(run_id, created=True, status=RunStatus.RUNNING)
+    version = await other.fetchval("SELECT version FROM partita.workflow_runs WHERE id = $1", run_id)
+    assert version == deployed[-1] - 1
+    assert await other.fetchval("SELECT count(*) FROM partita.run_inbox") == 0
+
+
 async def test_a_delivery_that_fails_is_counted_on_its_row(engine: Engine, other: Connection) -> None:
     await engine.start_in(other, request(definition="nothing"))
     (row,) = await other.fetch("SELECT id, run_id, kind, body FROM partita.run_inbox")

@@ -6,6 +6,7 @@ that the version is still the one to start. Trade-off: a version that is replace
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import orjson
@@ -34,7 +35,7 @@ from partita.store.database import Connection, Database, Record
 from partita.store.errors import boundary
 
 _TRIES = 5
-"""How often a start follows a definition that is being replaced."""
+"""How often a start follows a definition that is being replaced, before it takes the version it found."""
 
 
 class Starts:
@@ -52,19 +53,21 @@ class Starts:
     async def start(self, request: StartRequest, *, inbox_id: int | None = None) -> StartReply:
         """Start a run; see ``Engine.start`` for what it raises."""
         run_id = _run_id(request)
-        for _ in range(_TRIES):
+        for number in range(1, _TRIES + 1):
             version = await self._definitions.resolve(
                 request.namespace, request.definition, request.version, fresh=False
             )
             prepared = self._prepare(request, run_id, version)
-            reply = await self._coordinator.start(request, version, prepared, inbox_id=inbox_id)
+            # at last the version counts that was deployed when this request asked, though it may not be any more
+            asked = request if number < _TRIES else replace(request, version=version.version)
+            reply = await self._coordinator.start(asked, version, prepared, inbox_id=inbox_id)
             if reply is not None:
                 return reply
             self._definitions.forget(request.namespace, request.definition)
         raise DefinitionNotFoundError(
-            f"WorkflowDefinition {request.namespace}/{request.definition}: is being replaced all the time; expected a "
-            "version that stays deployed",
-            hint="send the same request again",
+            f"WorkflowDefinition {request.namespace}/{request.definition}: was deleted or disabled meanwhile; "
+            "expected a deployed definition",
+            hint=f"partita definitions -n {request.namespace}",
         )
 
     def _prepare(self, request: StartRequest, run_id: UUID, version: Version) -> Prepared:
