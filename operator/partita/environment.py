@@ -55,6 +55,10 @@ def _section(
         text = environ.get(name, "").strip()
         if not text:
             continue
+        problem = item.metadata["check"](text) if "check" in item.metadata else ""
+        if problem:
+            problems.append(Problem(name, problem))
+            continue
         try:
             values[item.name] = _parse(text, hints[item.name], item.metadata)
         except ValueError as error:

@@ -16,10 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from partita.database_url import url_problem
 from partita.domain.errors import InvalidError, Problem
 from partita.environment import read, variable
 
 FIXED: Final = {"PARTITA_MIGRATIONS_URL": ("database", "migrations_url")}
+_URLS: Final = ("url", "migrations_url", "read_url")
 _IDENTIFIER: Final = r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,47}"
 
 
@@ -33,16 +35,21 @@ def _text(default: str, pattern: str, expected: str) -> str:
     return field(default=default, metadata={"pattern": pattern, "expected": expected})
 
 
+def _url() -> str:
+    """A connection URL; what is wrong with one is said without repeating it, since it may hold a password."""
+    return field(default="", metadata={"check": url_problem})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
     """Where PostgreSQL is and how it is reached."""
 
-    url: str = ""
+    url: str = _url()
     """Connection URL of the engine; empty where none is needed."""
-    migrations_url: str = ""
+    migrations_url: str = _url()
     """Direct connection URL for migrations and partition changes; empty takes ``url``.
     Needed where ``url`` leads through a transaction-pooling proxy."""
-    read_url: str = ""
+    read_url: str = _url()
     """Connection URL for reads, such as that of the reader role or of a standby; empty takes ``url``."""
     schema: str = _text("partita", _IDENTIFIER, "a lower-case SQL identifier of at most 48 characters")
     """Schema that holds one installation."""
@@ -64,6 +71,12 @@ class DatabaseSettings:
     statement_timeout_ms: int = _int(30_000, 0, 3_600_000)
     """How long one statement may run before it is cancelled; 0 means for ever."""
 
+    def __post_init__(self) -> None:
+        """Refuse URLs that cannot be understood, whoever made these settings; raises InvalidError."""
+        problems = [(name, url_problem(url)) for name in _URLS if (url := getattr(self, name))]
+        if any(problem for _, problem in problems):
+            raise InvalidError("database", tuple(Problem(name, problem) for name, problem in problems if problem))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
@@ -71,7 +84,7 @@ class EngineSettings:
 
     batch_size: int = _int(200, 1, 5_000)
     """Most events in one transaction."""
-    lanes: int = _int(2, 1, 16)
+    lanes: int = _int(1, 1, 16)
     """Connections on which one process commits at the same time, each for its share of the run ids."""
     queue_size: int = _int(10_000, 1, 1_000_000)
     """Most events that wait for a transaction in one process; beyond it a request is refused as Overloaded."""

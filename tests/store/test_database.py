@@ -9,7 +9,7 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from partita.domain.errors import UnavailableError
+from partita.domain.errors import InvalidError, UnavailableError
 from partita.settings import DatabaseSettings, Settings
 from partita.store.backoff import Backoff
 from partita.store.database import PLANNER, Connection, Database, Dedicated
@@ -46,7 +46,7 @@ async def test_patience_ends_with_unavailable(restartable_server: Server) -> Non
     settings = DatabaseSettings(url=restartable_server.url("partita"), patience_ms=50)
     restartable_server.stop()
     async with await Database.open(settings) as database:
-        with pytest.raises(UnavailableError, match="partita doctor"):
+        with pytest.raises(UnavailableError, match="pg_isready"):
             await database.clock()
         with pytest.raises(UnavailableError):
             await database.dedicated("test").connection()
@@ -251,6 +251,7 @@ async def test_an_unknown_database_is_said_at_once_unless_waiting_is_asked_for(
 
 
 async def test_a_url_that_means_nothing_is_refused() -> None:
-    with pytest.raises(UnavailableError):
-        async with await Database.open(DatabaseSettings(url="mysql://x", patience_ms=0)) as database:
+    url = "postgresql://h/x?sslnegotiation=never"
+    with pytest.raises(InvalidError):
+        async with await Database.open(DatabaseSettings(url=url, patience_ms=0)) as database:
             await database.clock()

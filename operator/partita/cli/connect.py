@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from partita.cli.backend import Backend
+from partita.database_url import EXPECTED, url_problem
 from partita.domain.errors import InvalidError, Problem
 from partita.settings import Settings
 
@@ -48,6 +49,9 @@ def settings_for(target: Target) -> Settings:
     """The settings of the environment, with the database that the command line names."""
     settings = Settings.load(os.environ)
     if target.database_url:
+        problem = url_problem(target.database_url)
+        if problem:
+            raise InvalidError("--database-url", (Problem("", problem),))
         database = dataclasses.replace(settings.database, url=target.database_url, read_url="")
         settings = dataclasses.replace(settings, database=database)
     return settings
@@ -57,7 +61,7 @@ def database_settings(database_url: str) -> Settings:
     """The settings of a command that needs a database; raises InvalidError when none is named."""
     settings = settings_for(Target(database_url=database_url))
     if not (settings.database.url or settings.database.migrations_url):
-        problem = Problem("--database-url", "is not set; expected postgresql://user:password@host/database")
+        problem = Problem("--database-url", f"is not set; {EXPECTED}")
         raise InvalidError("database", (problem,), hint="export PARTITA_DATABASE_URL=…")
     return settings
 

@@ -29,7 +29,7 @@ class ServiceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """How one service is, for readiness probes and ``doctor``."""
+    """How one service is, for readiness probes."""
 
     name: str
     state: ServiceState

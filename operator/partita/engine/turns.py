@@ -76,4 +76,4 @@ def as_engine_error(submission: Submission, error: Exception) -> PartitaError:
     if isinstance(error, PartitaError):
         return error
     text = f"run {submission.run_id}: {type(submission).__name__}: {type(error).__name__}: {error}"
-    return EngineError(text, hint="partita doctor")
+    return EngineError(text, hint=f"partita history {submission.run_id}")

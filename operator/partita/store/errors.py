@@ -48,6 +48,7 @@ class Verdict(Enum):
     """The statement or the schema is wrong: the same events will fail again, whole and alone."""
 
 
+_REACH: Final = 'pg_isready -d "$PARTITA_DATABASE_URL"'
 _RETRY_CLASSES: Final = ("08", "40", "53", "57", "58", "25", "28", "3D")
 _RETRY_CODES: Final = {"55P03", "55006", "42501"}
 _DISCONNECT_CLASSES: Final = {"08", "25", "28", "3D"}
@@ -101,6 +102,8 @@ def is_disconnect(error: BaseException) -> bool:
     code = sqlstate(error)
     if isinstance(error, _STALE):
         return True
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return False
     if code:
         return code[:2] in _DISCONNECT_CLASSES or code in _DISCONNECT_CODES
     return isinstance(error, _CONNECTION) and not isinstance(error, asyncpg.DataError)
@@ -117,11 +120,13 @@ def translate(error: BaseException) -> PartitaError:
         return error
     code = sqlstate(error) or ("22000" if isinstance(error, asyncpg.DataError) else "")
     message = "; ".join(line.rstrip(".") for line in str(error).splitlines()) or type(error).__name__
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return InvalidError("database", (Problem("url", message),))
     for prefixes, make in _MEANINGS:
         if code.startswith(prefixes):
             return make(error, message)
     if verdict(error) is Verdict.RETRY:
-        return UnavailableError(f"database: {message}", hint="partita doctor")
+        return UnavailableError(f"database: {message}", hint=_REACH)
     return EngineError(f"database: {message}{f' (SQLSTATE {code})' if code else ''}")
 
 

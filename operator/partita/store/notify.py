@@ -51,4 +51,4 @@ class Listener:
         finally:
             await self._dedicated.close()
         if not self._stopped:
-            raise UnavailableError("database: the listening connection was lost", hint="partita doctor")
+            raise UnavailableError("database: the listening connection was lost")

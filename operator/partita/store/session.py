@@ -48,7 +48,7 @@ class Session:
                 if not is_disconnect(error):
                     raise translate(error) from error
                 await self._dedicated.discard()
-                raise LostError(f"database: the connection was lost ({error})", hint="partita doctor") from error
+                raise LostError(f"database: the connection was lost ({error})", hint="the same again") from error
 
     async def execute(self, name: str) -> None:
         """Run a utility block, outside any transaction; not possible behind a transaction-pooling proxy."""
