@@ -88,21 +88,32 @@ async def test_several_events_of_one_run_share_a_transaction(engine: Engine, oth
 
 
 QUIET = """
-DO $$ DECLARE month regclass; BEGIN
-    FOR month IN SELECT inhrelid FROM pg_inherits
-        WHERE inhparent IN ('partita.workflow_runs'::regclass, 'partita.task_instances'::regclass)
-    LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', month); END LOOP;
+DO $$ DECLARE name regclass; BEGIN
+    FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'partita'::regnamespace AND relkind = 'r'
+    LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name); END LOOP;
 END $$
+"""
+DISTURBANCES = """
+SELECT (SELECT sum(autoanalyze_count + autovacuum_count)::int FROM pg_stat_all_tables),
+       (SELECT count(*)::int FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'autovacuum worker')
 """
 
 
 async def test_updates_of_records_are_hot(engine: Engine, other: Connection) -> None:
-    """One good round is enough: an ANALYZE of any table is an old snapshot, under which nothing can be pruned."""
+    """Every round. An ANALYZE of any table is an old snapshot, under which nothing can be pruned: ours are quiet, and a
+    round in which the server looked after its own tables does not count."""
     await other.execute(QUIET)
     shares: list[float] = []
-    while not shares or (max(shares) < 0.95 and len(shares) < 8):
-        shares.append(await _hot_share(engine, other))
-    assert max(shares) >= 0.95, shares
+    for _ in range(12):
+        before = tuple(await other.fetchrow(DISTURBANCES) or ())
+        share = await _hot_share(engine, other)
+        if before == tuple(await other.fetchrow(DISTURBANCES) or ()) and before[1] == 0:
+            shares.append(share)
+        if len(shares) == 3:
+            break
+    assert len(shares) == 3
+    assert min(shares) >= 0.95, shares
 
 
 async def _hot_share(engine: Engine, other: Connection) -> float:

@@ -2,7 +2,7 @@
 
 Purpose: turns calls into submissions and spreads them over lanes by run id. Invariant: submissions of one run share a
 lane, so that this process never competes with itself for a run; each call returns after the commit. Trade-off: with
-two lanes one transaction is decided while another commits, which halves the batches of a process that has little to do.
+two lanes one transaction is decided while another commits; one lane, the default, has larger and fewer transactions.
 """
 
 from __future__ import annotations

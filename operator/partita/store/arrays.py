@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,13 +24,13 @@ _HEAD: Final = struct.Struct(">iiIii")
 _LENGTH: Final = struct.Struct(">i")
 _MOMENT: Final = struct.Struct(">iq")
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _ENDS: Final[dict[datetime | None, bytes]] = {
     None: _NULL,
     datetime.max.replace(tzinfo=UTC): _MOMENT.pack(8, 2**63 - 1),
     datetime.min.replace(tzinfo=UTC): _MOMENT.pack(8, -(2**63)),
 }
 """The driver's words for infinity and its opposite."""
+_EDGES: Final = (MINYEAR, MAXYEAR)
 _REMEMBERED: Final = 1_024
 _SHORT: Final = 40
 """Texts up to so many characters are remembered as bytes: states, node names, queues and workers come again."""
@@ -76,14 +76,22 @@ def _uuids(values: Sequence[Any]) -> bytes:
     return _array(2950, len(values), cells)
 
 
+def _moment(value: datetime | None) -> bytes:
+    if value is None or value.year in _EDGES:
+        known = _ENDS.get(value)
+        if known is not None:
+            return known
+    assert value is not None  # noqa: S101  # which is among the ends
+    span = value - _EPOCH
+    return _MOMENT.pack(8, (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)
+
+
 def _moments(values: Sequence[Any]) -> bytes:
-    """Most moments of a batch are the same: the batch's own."""
-    known = dict(_ENDS)
-    cells = []
+    """Most moments of a batch are the same object: the batch's own."""
+    last, cell, cells = None, _NULL, []
     for value in values:
-        cell = known.get(value)
-        if cell is None:
-            cell = known[value] = _MOMENT.pack(8, (value - _EPOCH) // _MICROSECOND)
+        if value is not last:
+            last, cell = value, _moment(value)
         cells.append(cell)
     return _array(1184, len(values), b"".join(cells))
 
