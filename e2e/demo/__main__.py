@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
         return _without_cluster(str(error))
     except (ClusterError, PartitaError) as error:
         say(f"demo: {error}")
-        say(f"demo: logs, if any, are in {stage.home()}, until the next demo or `python -m e2e.demo stop`")
+        say(f"demo: logs, if any, are in {stage.home()}, until the next demo or `{story.stop_command()}`")
         return 1
     except KeyboardInterrupt:
         say("\ndemo: interrupted; all of it is taken down")

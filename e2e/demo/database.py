@@ -8,6 +8,7 @@ import abc
 import asyncio
 import os
 from pathlib import Path
+from urllib.parse import unquote
 
 import asyncpg
 
@@ -23,6 +24,10 @@ class DemoDatabase(abc.ABC):
 
     title: str
     """What the story calls it."""
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raise ClusterError when it could not be used; nothing is changed."""
 
     @abc.abstractmethod
     def start(self) -> None:
@@ -45,6 +50,9 @@ class EmbeddedDatabase(DemoDatabase):
     def __init__(self, folder: Path) -> None:
         self._server = Server(folder / "postgres")
 
+    def check(self) -> None:
+        """Nothing can be wrong before it is made."""
+
     def start(self) -> None:
         self._server.start()
 
@@ -63,28 +71,39 @@ class NamedDatabase(DemoDatabase):
     def __init__(self, url: str) -> None:
         self._url = url
 
+    def check(self) -> None:
+        _with_connection(self._url, "SELECT 1")
+
     def start(self) -> None:
         self.remove()
 
     def remove(self) -> None:
-        try:
-            asyncio.run(_drop_schema(self._url))
-        except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise ClusterError(f"{VARIABLE}: {error}; expected a database that this machine can reach") from error
+        _with_connection(self._url, f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
 
     def environment(self) -> dict[str, str]:
         return {VARIABLE: self._url, "PARTITA_DATABASE_SCHEMA": SCHEMA}
 
 
 def demo_database(folder: Path, url: str | None = None) -> DemoDatabase:
-    """Return the database at `url`, else the one that the environment names, else an embedded one in `folder`."""
+    """Return the database at `url`, else the one that the environment names, else an embedded one in `folder`.
+
+    A URL into `folder` itself is what a kept demo told its person to export; it ends with that demo and names nothing.
+    """
     named = url or os.environ.get(VARIABLE)
-    return NamedDatabase(named) if named else EmbeddedDatabase(folder)
+    own = named is not None and str(folder) in unquote(named)
+    return NamedDatabase(named) if named and not own else EmbeddedDatabase(folder)
 
 
-async def _drop_schema(url: str) -> None:
+def _with_connection(url: str, statement: str) -> None:
+    try:
+        asyncio.run(_execute(url, statement))
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise ClusterError(f"{VARIABLE}: {error}; expected a database that this machine can reach") from error
+
+
+async def _execute(url: str, statement: str) -> None:
     connection = await asyncpg.connect(url, timeout=10)
     try:
-        await connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+        await connection.execute(statement)
     finally:
         await connection.close()

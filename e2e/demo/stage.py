@@ -71,6 +71,8 @@ class Stage:
 def raised(*, keep: bool) -> Iterator[Stage]:
     """Set the stage; it is taken down at the end of the block unless ``keep`` and all went well."""
     folder = home()
+    database = demo_database(folder)
+    database.check()  # before anything of a kept demo is taken down
     if folder.exists():
         stop()
     cluster = choose(folder / "cluster", "demo", to_stderr)
@@ -81,7 +83,6 @@ def raised(*, keep: bool) -> Iterator[Stage]:
             cluster.start()
         else:
             stack.enter_context(running(cluster))
-        database = demo_database(folder)
         stack.callback(database.remove)
         database.start()
         stage = Stage(cluster, database, folder)

@@ -1,10 +1,11 @@
 """The story: install, apply a workflow, watch it, send the event it waits for, read the result."""
 
+import os
 import shlex
 
 from e2e.cluster.waiting import wait_until
 from e2e.demo.shell import Shell, explain, heading, say
-from e2e.demo.stage import NAMESPACE, Stage
+from e2e.demo.stage import HOME_VARIABLE, NAMESPACE, Stage
 
 RUN = "order-1"
 EVENT = '[{"op":"add","path":"/spec/signals/-","value":{"id":"a1","name":"approval","payload":{"by":"me"}}}]'
@@ -40,8 +41,9 @@ def _install(stage: Stage, shell: Shell) -> None:
     shell.run("kubectl wait --for=condition=Established -f crds/")
     shell.run(f"kubectl create namespace {NAMESPACE}")
     explain("The operator turns objects into runs in PostgreSQL and shows their status; the worker executes tasks,")
+    explain("here the three functions of examples/tasks.py. Both are processes that you start, wherever they can reach")
     explain(
-        "here the three functions of examples/tasks.py. On your cluster both are Deployments; here they are processes:"
+        "the database (and the operator the API server); a Helm chart that deploys them comes with a later version:"
     )
     stage.processes.append(shell.background("partita operator", stage.folder / "operator.log"))
     stage.processes.append(shell.background("partita worker examples.tasks:app", stage.folder / "worker.log"))
@@ -107,7 +109,14 @@ def next_steps(stage: Stage, *, kept: bool) -> None:
     _suggest("kubectl explain workflowrun.spec", "what a run can say")
     _suggest("partita list", "all runs, from PostgreSQL")
     say("  To stop it:")
-    say("    .venv/bin/python -m e2e.demo stop")
+    say(f"    {stop_command()}")
+
+
+def stop_command() -> str:
+    """What takes down this demo, in whatever folder it lives."""
+    named = os.environ.get(HOME_VARIABLE)
+    place = f"{HOME_VARIABLE}={shlex.quote(named)} " if named else ""
+    return f"{place}.venv/bin/python -m e2e.demo stop"
 
 
 def _suggest(command: str, meaning: str) -> None:

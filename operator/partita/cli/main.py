@@ -10,7 +10,7 @@ import typer
 
 from partita.cli.commands import administration, controls, dev, lint, processes, records, runs
 from partita.cli.connect import is_plugin
-from partita.cli.exits import Exit, epilog, exit_code
+from partita.cli.exits import Exit, epilog, exit_code, partita_error
 from partita.cli.output import stderr
 from partita.domain.errors import InvalidError, PartitaError
 
@@ -45,26 +45,33 @@ def main() -> None:
     """Entry point of ``partita`` and ``kubectl partita``."""
     try:
         build()(prog_name="kubectl partita" if is_plugin() else "partita")
-    except PartitaError as error:
-        _print(error)
-        sys.exit(exit_code(error))
     except BrokenPipeError:
         sys.exit(Exit.OK)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
-    except Exception:  # noqa: BLE001  # a defect must not look like a failed run to a script
-        traceback.print_exc()
-        sys.exit(Exit.DEFECT)
+    except Exception as error:  # noqa: BLE001  # a defect must not look like a failed run to a script
+        known = partita_error(error)
+        if known is None:
+            traceback.print_exc()
+            sys.exit(Exit.DEFECT)
+        _print(known)
+        sys.exit(exit_code(known))
 
 
-def _options(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")] = False,
-) -> None:
-    if version:
+def _version(asked: bool) -> None:
+    if asked:
         from importlib.metadata import version as installed  # noqa: PLC0415  # slow, and for this option alone
 
         typer.echo(f"partita {installed('partita')}")
         raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version  # its callback has answered before a command is missed
 
 
 def _print(error: PartitaError) -> None:

@@ -114,12 +114,21 @@ def load(target: str) -> Tasks:
             tasks = tasks()
     if not isinstance(tasks, Tasks):
         raise _refused(target, f"is {type(tasks).__name__}; expected a partita.worker.Tasks object")
+    if not tasks and not attribute:
+        raise _none_marked(module)
     if not tasks:
         raise _refused(target, "has no tasks; expected functions marked with @task")
     return tasks
 
 
 def _import(target: str, name: str) -> ModuleType:
+    if "/" in name or name.endswith(".py"):
+        dotted = name.removesuffix(".py").strip("./").replace("/", ".")
+        raise _refused(
+            target, f"is a file; expected a module, such as {dotted}:app", hint=f"partita worker {dotted}:app"
+        )
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise _refused(target, "is no name of a module; expected module:attribute")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -135,8 +144,15 @@ def _attribute(target: str, module: ModuleType, name: str) -> object:
         raise _refused(target, f"{module.__name__} has no {name}; expected a Tasks object of that name") from None
 
 
-def _refused(target: str, message: str) -> InvalidError:
-    return InvalidError("worker", (Problem(target, message),), hint="partita worker --help")
+def _none_marked(module: ModuleType) -> InvalidError:
+    """A module without marked functions; names the ``Tasks`` object that was meant, if it has one."""
+    found = [name for name, value in vars(module).items() if isinstance(value, Tasks)]
+    hint = f"partita worker {module.__name__}:{found[0]}" if found else "partita worker --help"
+    return _refused(module.__name__, "has no tasks; expected functions marked with @task", hint=hint)
+
+
+def _refused(target: str, message: str, *, hint: str = "partita worker --help") -> InvalidError:
+    return InvalidError("worker", (Problem(target, message),), hint=hint)
 
 
 def _marked(function: Callable[..., Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from partita.cli import names, options
-from partita.cli.connect import Target, settings_for
+from partita.cli.connect import database_settings
 from partita.domain.names import NAMESPACE_NAME, QUEUE_NAME
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def worker(
     from partita.worker.process import exit_process, serve
 
     sys.path.insert(0, str(Path.cwd()))
-    settings = settings_for(Target(database_url=database_url))
+    settings = database_settings(database_url)
     chosen: dict[str, object] = {}
     if queue:
         chosen["queues"] = tuple(queue)
@@ -73,11 +73,13 @@ def operator(
     health_host: Annotated[str, typer.Option("--health-host", help="Address of the probes.")] = "127.0.0.1",
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
+    from partita.kube.connection import load_connection
     from partita.kube.operator import run_operator
     from partita.kube.options import OperatorOptions
 
-    settings = settings_for(Target(database_url=database_url))
+    settings = database_settings(database_url)
     path = Path(kubeconfig) if kubeconfig else None
+    load_connection(path)  # credentials that are not there are said at once; an API that is away is waited for
     options_ = OperatorOptions(kubeconfig=path, health_host=health_host, health_port=health_port)
     _run(run_operator(settings, options_))
 
