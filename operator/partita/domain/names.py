@@ -16,6 +16,11 @@ QUEUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 TASK_TYPE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?\Z")
 ERROR_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 OBJECT_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
+_LABEL: Final = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*\Z")
+"""Names of objects as the API server checks them, which is stricter than what a reference's pattern says."""
+GENERATE_NAME: Final = re.compile(rf"({_LABEL}\.)*[a-z0-9]([a-z0-9-]*)\Z")
+"""What an API server adds letters and digits to; it may end in a hyphen."""
 NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
 SIGNAL_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?\Z")
 ONE_LINE: Final = re.compile(r"[^\x00-\x1F\x7F]+\Z")
@@ -43,7 +48,10 @@ class Form:
         return ""
 
 
-OBJECT: Final = Form(OBJECT_NAME, 253, "an object's name of small letters, digits, dots and hyphens")
+OBJECT: Final = Form(
+    SUBDOMAIN, 253, "an object's name of small letters, digits and hyphens, in parts that dots divide, such as order-2"
+)
+PREFIX: Final = Form(GENERATE_NAME, 253, "the beginning of an object's name, such as order-")
 NAMESPACE_NAME: Final = Form(NAMESPACE, 63, "a namespace's name of small letters, digits and hyphens")
 SIGNAL_NAME: Final = Form(ONE_LINE, 63, "a name in one line")
 SIGNAL_IDENTITY: Final = Form(SIGNAL_ID, 63, "letters, digits, dots, hyphens and colons")

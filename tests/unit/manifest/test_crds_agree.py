@@ -92,7 +92,7 @@ def whole(pattern: re.Pattern[str]) -> str:
         (properties(RUN)["tags"]["items"]["pattern"], whole(names.TAG.pattern)),
         (properties(RUN)["tags"]["items"]["maxLength"], names.TAG.longest),
         (properties(properties(NODE)["task"])["queue"]["maxLength"], names.QUEUE_NAME.longest),
-        (properties(properties(RUN)["definitionRef"])["name"]["pattern"], whole(names.OBJECT.pattern)),
+        (properties(properties(RUN)["definitionRef"])["name"]["pattern"], whole(names.OBJECT_NAME)),
         (properties(properties(RUN)["definitionRef"])["name"]["maxLength"], names.OBJECT.longest),
         (properties(EVENT)["name"]["maxLength"], limits.SHORT),
         (properties(EVENT)["anyOf"]["maxItems"], limits.ALTERNATIVES),

@@ -20,7 +20,7 @@ from partita.domain.manifest.policies import NodeDefaults, read_defaults
 from partita.domain.manifest.reader import Fields, kind_of
 from partita.domain.manifest.text import text_problems
 from partita.domain.model import Definition
-from partita.domain.names import NAMESPACE_NAME, OBJECT
+from partita.domain.names import NAMESPACE_NAME, OBJECT, PREFIX
 from partita.domain.nearest import hint_budget
 from partita.domain.patterns import pattern_budget
 from partita.domain.payload import Json
@@ -66,12 +66,14 @@ def header_problems(manifest: Mapping[str, Any], kind: str) -> Iterator[Problem]
             yield Problem(key, f"is {shortened(repr(value))}; expected {wanted}")
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
-    given = {key: str(named[key]) for key in ("name", "generateName", "namespace") if named.get(key)}
+    given = {key: named[key] for key in ("name", "generateName", "namespace") if named.get(key) not in (None, "")}
     if "name" not in given and "generateName" not in given:
         yield Problem("metadata.name", "is missing; expected the object's name")
-    for key, form in (("name", OBJECT), ("namespace", NAMESPACE_NAME)):
-        problem = form.problem(given[key]) if key in given else ""
-        if problem:
+    for key, form in (("name", OBJECT), ("generateName", PREFIX), ("namespace", NAMESPACE_NAME)):
+        value = given.get(key, "")
+        if not isinstance(value, str):
+            yield Problem(f"metadata.{key}", f"is {kind_of(value)}; expected {form.expected}, as a text")
+        elif value and (problem := form.problem(value)):
             yield Problem(f"metadata.{key}", problem)
 
 

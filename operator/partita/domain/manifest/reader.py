@@ -14,7 +14,7 @@ from partita.domain.durations import parse_duration
 from partita.domain.errors import Problem
 from partita.domain.expressions.parser import RESERVED
 from partita.domain.manifest import limits
-from partita.domain.manifest.refusals import LATER, REFUSED
+from partita.domain.manifest.refusals import LATER, REFUSED, says_nothing
 from partita.domain.manifest.shapes import Shape
 from partita.domain.names import ANY_TEXT, NAME
 from partita.domain.nearest import did_you_mean
@@ -43,7 +43,7 @@ class Fields:
             if key in names or value is None or len(self.problems) >= limits.PROBLEMS:
                 continue
             if (shape, key) in LATER:
-                if value not in (False, 0, [], {}):
+                if not says_nothing(shape, key, value):
                     self.problem(key, f"{shortened(key)} is not supported by this version; {LATER[shape, key]}")
             elif (shape, key) in REFUSED:
                 self.problem(key, f"{key} does not exist here; {REFUSED[shape, key]}")

@@ -10,6 +10,7 @@ from typing import Final
 
 from partita.domain.manifest import shapes
 from partita.domain.manifest.shapes import Shape
+from partita.domain.payload import Json
 
 LATER: Final[dict[tuple[Shape, str], str]] = {
     (shapes.SPEC, "concurrency"): "start fewer runs at once",
@@ -34,6 +35,24 @@ LATER: Final[dict[tuple[Shape, str], str]] = {
     (shapes.RUN, "retry"): "start a new run",
 }
 """Fields of the language that this version does not know yet, and what to do until then."""
+
+_NEUTRAL: Final[dict[tuple[Shape, str], Json]] = {
+    (shapes.NODE, "sensitive"): False,
+    (shapes.RUN, "hold"): [],
+    (shapes.RUN, "cancelNodes"): [],
+    (shapes.RUN, "retry"): 0,
+}
+"""Values of fields of ``LATER`` that ask for what happens anyway."""
+
+
+def says_nothing(shape: Shape, name: str, value: Json) -> bool:
+    """Whether a field of a later version may stand, since with this value it means the same as without it.
+
+    Every other value is refused, an empty one too: ``fail: {}`` is a whole node.
+    """
+    neutral = _NEUTRAL.get((shape, name))
+    return type(value) is type(neutral) and value == neutral
+
 
 LATER_KINDS: Final = ("job", "workflow", "fail", "succeed")
 """Kinds of nodes among them."""
