@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from partita.cli.backend import RunFilter
+from partita.cli.database import DatabaseBackend
 from partita.cli.follow import follow
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, TimedOutError
+from partita.kube.resources import RUNS
 from partita.settings import Settings
 from tests.kube.backends import Place, begun, on_cluster, on_database, told
 from tests.kube.operated import Namespace, definition, run, task
@@ -103,6 +105,23 @@ async def test_suspend_and_resume(place: Place) -> None:
     assert await place.backend.suspend(place.namespace, one, suspended=False)
     resumed = await place.phase(one, "Running")
     assert resumed.run.waiting == "event answer (ask)"
+
+
+async def test_a_control_that_the_spec_has_already_still_takes_effect(
+    operator_settings: Settings, here: Namespace
+) -> None:
+    """The run was changed through the database: the object's spec says what was asked for before."""
+    async with on_cluster(operator_settings, here) as place, await DatabaseBackend.open(operator_settings) as database:
+        one = await place.start(APPROVE, run("one", "approve"))
+        waiting = await place.waiting(one)
+        for suspended, phase, other in ((True, "Suspended", "Running"), (False, "Running", "Suspended")):
+            assert await place.backend.suspend(here.name, one, suspended=suspended)
+            await place.phase(one, phase)
+            await database.suspend("", waiting.run.id, suspended=not suspended)
+            await place.phase(one, other)
+            assert (await here.get(RUNS, one))["spec"]["suspend"] is suspended
+            assert await place.backend.suspend(here.name, one, suspended=suspended)
+            assert (await place.get(one)).run.phase == phase
 
 
 async def test_a_cancelled_run_takes_nothing_more(place: Place) -> None:

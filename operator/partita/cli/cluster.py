@@ -16,7 +16,7 @@ from partita.cli.backend import RunDetail, RunFilter, RunPage, RunSummary, Submi
 from partita.cli.checks import checked
 from partita.cli.names import is_run_id
 from partita.cli.objects import detail_of, newest_first, status_of, summary_of
-from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
+from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem, UnavailableError
 from partita.domain.payload import Json
 from partita.kube.client import JSON_PATCH, KubeClient
 from partita.kube.connection import current_namespace, load_connection
@@ -94,8 +94,28 @@ class ClusterBackend:
         return str(answer["state"]) if answer is not None else "Sent"
 
     async def suspend(self, namespace: str, run: str, *, suspended: bool) -> bool:
-        """Set ``spec.suspend``."""
-        return await self._control(namespace, run, {"suspend": suspended})
+        """Set ``spec.suspend``, and see in the status that it took effect.
+
+        Controls act when they change: a spec that has the value already, of a run that was changed elsewhere since,
+        is turned to the other value first. Raises ConflictError when the run does not show what was asked.
+        """
+        item = await self._find(namespace, run)
+        _require_unfinished(item, run)
+        if bool(item["spec"].get("suspend")) is suspended:
+            seen = await self._observed(item)
+            if seen is None or _shows(seen, suspended=suspended):
+                return seen is not None
+            _require_unfinished(seen, run)
+            if await self._patched(item, {"suspend": not suspended}) is None:
+                raise _unanswered(run, suspended=suspended)
+        seen = await self._patched(item, {"suspend": suspended})
+        if seen is not None and not _shows(seen, suspended=suspended):
+            _require_unfinished(seen, run)
+            raise ConflictError(
+                f"run {run}: spec.suspend is {str(suspended).lower()}, but the run is {summary_of(seen).phase}",
+                hint=f"partita {'suspend' if suspended else 'resume'} {run}",
+            )
+        return seen is not None
 
     async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
         """Set ``spec.cancel``; a run that is cancelled already stays so."""
@@ -107,10 +127,16 @@ class ClusterBackend:
     async def _control(self, namespace: str, run: str, spec: Json) -> bool:
         item = await self._find(namespace, run)
         _require_unfinished(item, run)
-        patched = await self._client.patch(_path(item), {"spec": spec})
-        generation = patched["metadata"]["generation"]
-        seen = await self._answer(item, lambda status: int(status.get("observedGeneration", 0)) >= generation)
-        return seen is not None
+        return await self._patched(item, spec) is not None
+
+    async def _patched(self, item: Object, spec: Json) -> Object | None:
+        """Merge into the spec and wait for the operator; None when it does not answer in time."""
+        return await self._observed(await self._client.patch(_path(item), {"spec": spec}))
+
+    async def _observed(self, item: Object) -> Object | None:
+        """The object once its status speaks of this generation or a later one."""
+        generation = item["metadata"]["generation"]
+        return await self._answer(item, lambda status: int(status.get("observedGeneration", 0)) >= generation)
 
     async def _answer(self, item: Object, answered: Callable[[Mapping[str, Any]], bool]) -> Object | None:
         """The object once its status says so; None after a bounded wait, or when it is gone."""
@@ -188,6 +214,20 @@ def _require_unfinished(item: Object, run: str) -> None:
     summary = summary_of(item)
     if summary.finished:
         raise ConflictError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=f"partita get {run}")
+
+
+def _shows(item: Object, *, suspended: bool) -> bool:
+    """Whether the status is what ``spec.suspend`` asks for; a run that has not begun obeys the spec when it begins."""
+    status = status_of(item)
+    return not status.get("runId") or (status.get("phase") == "Suspended") is suspended
+
+
+def _unanswered(run: str, *, suspended: bool) -> UnavailableError:
+    return UnavailableError(
+        f"run {run}: spec.suspend was {str(suspended).lower()} already without effect; it is "
+        f"{str(not suspended).lower()} now, but the operator has not answered",
+        hint=f"partita {'suspend' if suspended else 'resume'} {run}",
+    )
 
 
 def _signal(holder: Mapping[str, Any], signal_id: str) -> Mapping[str, Any] | None:
