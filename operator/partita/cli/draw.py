@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import orjson
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +25,21 @@ _GLYPHS = {
     "Skipped": "⤼",
     "Cancelled": "■",
 }
+
+
+@contextmanager
+def drawing(console: Console) -> Iterator[Callable[[RenderableType], None]]:
+    """Draw each picture over the one before; in a file or a pipe, print the last one at the end."""
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda shown: live.update(shown, refresh=True)
+        return
+    last: deque[RenderableType] = deque(maxlen=1)
+    try:
+        yield last.append
+    finally:
+        for shown in last:
+            console.print(shown)
 
 
 def picture(detail: RunDetail) -> RenderableType:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,13 +18,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from rich.console import Group
-from rich.live import Live
 from rich.text import Text
 
 from partita.cli.backend import RunDetail
 from partita.cli.connect import Target, settings_for
 from partita.cli.database import DatabaseBackend
-from partita.cli.draw import picture
+from partita.cli.draw import drawing, picture
 from partita.cli.follow import follow
 from partita.cli.output import Format, note, stderr, stdout
 from partita.domain.errors import InvalidError, Problem
@@ -45,6 +45,7 @@ async def run_documents(
     output: Format,
 ) -> list[RunDetail]:
     """Deploy and start what the documents say, and follow each run to its end; events answer its waits."""
+    _log_to_stderr()
     await migrations.migrate(settings.database)
     await partitions.ensure(settings)
     async with await DatabaseBackend.open(settings) as backend, _serving(settings, registry):
@@ -56,12 +57,17 @@ async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str,
     """Draw one run to its end, and answer its waits with the events that were given, each once."""
     left = list(events)
     last: RunDetail | None = None
-    live = Live(console=stdout if output is Format.TABLE else stderr, auto_refresh=False)
-    with live:
+    console = stdout if output is Format.TABLE else stderr
+    told: set[str] = set()
+    with drawing(console) as show:
         async for last in _views(backend, run_id, left):
             missing = sorted(awaited(last) - {name for name, _ in events})
-            hints = [Text(f"nobody sends it; try: --event {name}='JSON'", style="yellow") for name in missing]
-            live.update(Group(picture(last), *hints), refresh=True)
+            hints = [f"nobody sends event {name}; try: --event {name}='JSON'" for name in missing]
+            show(Group(picture(last), *(Text(hint, style="yellow") for hint in hints)))
+            if not console.is_terminal:  # the picture comes at the end, which is not near
+                for hint in sorted(set(hints) - told):
+                    note(f"run {last.run.name}: {hint}")
+            told.update(hints)
     for name, _ in left:
         note(f"event {name}: the run never waited for it")
     if last is None:
@@ -82,6 +88,20 @@ def awaited(detail: RunDetail) -> frozenset[str]:
     waiting = (node.message for node in detail.nodes if node.state == "Waiting")
     words = (word.partition(" (")[0] for message in waiting for word in message.split("; "))
     return frozenset(word.removeprefix("event ") for word in words if word.startswith("event "))
+
+
+class _Stderr(logging.Handler):
+    """Standard error as it is at the moment: while a picture is drawn, lines go above it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        sys.stderr.write(self.format(record) + "\n")
+
+
+def _log_to_stderr() -> None:
+    """Show what tasks say and why they fail; of everything else warnings only."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", handlers=[_Stderr()])
+    logging.getLogger("partita.task").setLevel(logging.INFO)
 
 
 class _Stop:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.live import Live
 
 from partita.cli import names, options
 from partita.cli.backend import Backend, RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import read_documents
-from partita.cli.draw import picture
+from partita.cli.draw import drawing, picture
 from partita.cli.exits import Exit
 from partita.cli.follow import follow
 from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
@@ -157,9 +156,9 @@ def _follow(target: Target, namespace: str, run: str, timeout: str, output: Form
         views = follow(backend, namespace, run, timeout_seconds=seconds)
         last: RunDetail | None = None
         if draw and output is Format.TABLE:
-            with Live(console=stdout, auto_refresh=False) as live:
+            with drawing(stdout) as show:
                 async for last in views:
-                    live.update(picture(last), refresh=True)
+                    show(picture(last))
         else:
             async for last in views:
                 if draw:
