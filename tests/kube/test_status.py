@@ -116,6 +116,14 @@ def test_controls_that_have_no_effect_are_named() -> None:
     assert conditions(run_status(summary(), unsupported=("retry",)))["Accepted"] == ("True", "ControlNotSupported")
 
 
+def test_the_message_names_them_too_after_what_went_wrong() -> None:
+    note = "spec.hold, spec.retry: not supported by this version, has no effect"
+    assert run_status(summary(), unsupported=("hold", "retry"))["message"] == note
+    failed = summary(status=RunStatus.FAILED, finished_at=at(1), reason="NodeFailed", error="boom: broken")
+    assert run_status(failed, unsupported=("hold", "retry"))["message"] == f"boom: broken; {note}"
+    assert run_status(failed)["message"] == "boom: broken"
+
+
 def test_the_largest_status_stays_within_its_limit_and_keeps_every_signal() -> None:
     run = summary(
         status=RunStatus.FAILED,

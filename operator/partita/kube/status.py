@@ -69,7 +69,7 @@ def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
         "version": run.version,
         "progress": f"{run.done}/{run.total}",
         "waitingFor": waiting_for(run.status, run.waits) or None,
-        "message": clip(message_of(run.status, run.error, run.reason, run.nodes), 4096) or None,
+        "message": clip(_message(run, unsupported), 4096) or None,
         "startedAt": milliseconds(run.started_at) if run.started_at else None,
         "finishedAt": milliseconds(run.finished_at) if run.finished_at else None,
         "lastSyncTime": milliseconds(run.now),
@@ -118,6 +118,17 @@ def message_of(status: RunStatus, error: str, reason: str, nodes: Iterable[NodeS
         return error or ("" if status is RunStatus.SUCCEEDED else reason)
     failed = [f"{node.name}: {node.message}" for node in nodes if node.state == "Failed"]
     return "; ".join(failed[:3])
+
+
+def _message(run: RunSummary, unsupported: tuple[str, ...]) -> str:
+    """The message of a status, the controls without effect last, since what went wrong matters more."""
+    words = (message_of(run.status, run.error, run.reason, run.nodes), _ignored(unsupported))
+    return "; ".join(word for word in words if word)
+
+
+def _ignored(unsupported: tuple[str, ...]) -> str:
+    names = ", ".join(f"spec.{name}" for name in unsupported)
+    return f"{names}: not supported by this version, has no effect" if names else ""
 
 
 def _signal(signal: SignalSummary) -> Status:
@@ -174,8 +185,7 @@ def _run_conditions(run: RunSummary, unsupported: tuple[str, ...]) -> list[Condi
 def _accepted(run: RunSummary, unsupported: tuple[str, ...]) -> Condition:
     if not unsupported:
         return Condition("Accepted", True, "Started", f"run {run.run_id}", run.created_at)
-    names = ", ".join(f"spec.{name}" for name in unsupported)
-    words = f"run {run.run_id}; {names}: not supported by this version, has no effect"
+    words = f"run {run.run_id}; {_ignored(unsupported)}"
     return Condition("Accepted", True, "ControlNotSupported", words, run.created_at)
 
 

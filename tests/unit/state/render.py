@@ -32,7 +32,11 @@ def _table(lines: Iterable[Line]) -> str:
 
 def _error_types() -> str:
     rows = ["| type | meaning | taken by `any` |", "|---|---|---|"]
-    rows += [f"| `{one.name}` | {one.meaning} | {'yes' if one.any_matches else 'no'} |" for one in RESERVED]
+    rows += [
+        f"| `{one.name}` | {'reserved for a later version: ' if one.later else ''}{one.meaning} | "
+        f"{'yes' if one.any_matches else 'no'} |"
+        for one in RESERVED
+    ]
     return "\n".join(rows)
 
 
