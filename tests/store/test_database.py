@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 
 import asyncpg
 import pytest
@@ -99,13 +100,17 @@ async def test_a_failed_statement_keeps_the_connection(database: Database) -> No
     await dedicated.close()
 
 
+async def _terminate(pid: int, connection: Connection) -> None:
+    await connection.execute("SELECT pg_terminate_backend($1)", pid)
+
+
 async def test_a_session_that_is_terminated_is_always_a_lost_one(database: Database) -> None:
     """Between the server's last word and the end of the socket the driver has errors of another kind."""
     dedicated = database.dedicated("test")
     lost: list[BaseException] = []
     for _ in range(40):
         pid = (await dedicated.connection()).get_server_pid()
-        await database.read(lambda c, pid=pid: c.fetchval("SELECT pg_terminate_backend($1)", pid))
+        await database.read(partial(_terminate, pid))
         try:
             for _ in range(50):
                 async with dedicated.transaction() as connection:
