@@ -176,11 +176,12 @@ async def _signed_on(
     """Wait until this many workers have signed on."""
     deadline = time.monotonic() + _PATIENCE
     question = _sql(settings, 'SELECT count(*) FROM :"schema".workers')
-    while await observer.fetchval(question) < count:
-        processes.check(workers)
-        if time.monotonic() > deadline:
-            raise SystemExit(f"bench: no {count} workers after {_PATIENCE:.0f} s")
-        await asyncio.sleep(_POLL)
+    async with observer.transaction():  # one commit, as above
+        while await observer.fetchval(question) < count:
+            processes.check(workers)
+            if time.monotonic() > deadline:
+                raise SystemExit(f"bench: no {count} workers after {_PATIENCE:.0f} s")
+            await asyncio.sleep(_POLL)
 
 
 async def _postmaster(observer: asyncpg.Connection[asyncpg.Record]) -> int | None:
