@@ -34,6 +34,11 @@ cluster, and has the commands about runs.
 The two see the same runs. The database has all of them, also those without an object, and all of their history; a run
 is named by its id, or by its object's name in its namespace. The cluster needs no access to the database: a person's
 own rights decide, a change is a patch of the object, and the command waits five seconds for the operator's answer.
+Objects that the operator refused, or that wait for their definition, are no runs yet: only the cluster shows them.
+
+`partita signal` prints on standard output what became of the event: `Accepted` (kept until the run waits for it),
+`Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time, `Sent`. A refused one is an error
+(exit code 4).
 
 ## Output
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from partita.cli import connect
+from partita.cli import connect, names
 from partita.cli.exits import Exit
 from partita.domain.errors import InvalidError
 from partita.store import reads
 from partita.store.database import Database
 from tests.cli.commands import Cli
 
+ORDER = Path(__file__).parents[2] / "examples" / "order.yaml"
 LONG = "x" * 5_000
 RUN_COMMANDS = [("get",), ("watch",), ("wait",), ("suspend",), ("resume",), ("cancel",), ("history",)]
 
@@ -122,3 +123,11 @@ def test_runs_without_a_name_are_not_found_by_an_empty_one(on_database: Cli, tmp
 async def test_the_store_itself_finds_no_run_by_an_empty_name(database: Database) -> None:
     with pytest.raises(InvalidError, match="name: is empty"):
         await reads.find_run(database, "default", "")
+
+
+def test_hints_keep_the_namespace(on_database: Cli) -> None:
+    on_database("submit", str(ORDER), "-n", "shop")
+    late = on_database("wait", "order-1", "-n", "shop", "--timeout", "1ms")
+    assert late.code == Exit.TIMEOUT, late.err
+    assert "try: partita get order-1 -n shop" in late.err
+    assert names.get_command("order-1", "default") == "partita get order-1"

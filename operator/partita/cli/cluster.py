@@ -14,7 +14,7 @@ from typing import Any
 
 from partita.cli.backend import RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
-from partita.cli.names import is_run_id
+from partita.cli.names import get_command, is_run_id
 from partita.cli.objects import detail_of, newest_first, status_of, summary_of
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem, UnavailableError
 from partita.domain.payload import Json
@@ -90,7 +90,9 @@ class ClusterBackend:
         seen = await self._answer(item, lambda status: _signal(status, signal_id) is not None)
         answer = _signal(status_of(seen), signal_id) if seen else None
         if answer is not None and answer["state"] == "Refused":
-            raise ConflictError(f"run {run}: signal refused: {answer.get('message', '')}", hint=f"partita get {run}")
+            raise ConflictError(
+                f"run {run}: signal refused: {answer.get('message', '')}", hint=get_command(run, namespace)
+            )
         return str(answer["state"]) if answer is not None else "Sent"
 
     async def suspend(self, namespace: str, run: str, *, suspended: bool) -> bool:
@@ -213,7 +215,8 @@ def _no_such_kind(error: NotFoundError) -> bool:
 def _require_unfinished(item: Object, run: str) -> None:
     summary = summary_of(item)
     if summary.finished:
-        raise ConflictError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=f"partita get {run}")
+        hint = get_command(run, summary.namespace)
+        raise ConflictError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=hint)
 
 
 def _shows(item: Object, *, suspended: bool) -> bool:

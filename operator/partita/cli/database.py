@@ -11,7 +11,7 @@ from uuid import UUID
 
 from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
-from partita.cli.names import is_run_id
+from partita.cli.names import get_command, is_run_id
 from partita.domain.errors import ConflictError, InvalidError, Problem
 from partita.domain.manifest import parse_run
 from partita.domain.payload import Json, Payload
@@ -109,7 +109,7 @@ class DatabaseBackend:
     async def _apply(self, namespace: str, run: str, event: Event) -> Reply:
         reply = await self._engine.apply(await self._id(namespace, run), event)
         if reply.outcome == "refused":
-            raise ConflictError(f"run {run}: {reply.reason}: {reply.message}", hint=f"partita get {run}")
+            raise ConflictError(f"run {run}: {reply.reason}: {reply.message}", hint=get_command(run, namespace))
         return reply
 
     async def _id(self, namespace: str, run: str) -> UUID:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from partita.cli.backend import Backend, RunDetail
+from partita.cli.names import get_command
 from partita.domain.errors import TimedOutError
 
 _PAUSE_SECONDS = 0.2
@@ -33,6 +34,6 @@ async def follow(
             raise TimedOutError(
                 f"run {run}: still {detail.run.phase} after {timeout_seconds:g} s"
                 + (f", waiting for {detail.run.waiting}" if detail.run.waiting else ""),
-                hint=f"partita get {run}",
+                hint=get_command(run, namespace),
             )
         await asyncio.sleep(_PAUSE_SECONDS)

@@ -48,3 +48,8 @@ def optional(what: str, form: Form) -> Callable[[str | None], str | None]:
 def repeated(what: str, form: Form) -> Callable[[list[str] | None], list[str] | None]:
     """The check of an option that may be given several times."""
     return lambda texts: None if texts is None else [checked(what, text, form) for text in texts]
+
+
+def get_command(run: str, namespace: str) -> str:
+    """The command that shows a run, with its namespace where that is not the usual one."""
+    return f"partita get {run}" + (f" -n {namespace}" if namespace not in ("", "default") else "")
