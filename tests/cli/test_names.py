@@ -131,3 +131,11 @@ def test_hints_keep_the_namespace(on_database: Cli) -> None:
     assert late.code == Exit.TIMEOUT, late.err
     assert "try: partita get order-1 -n shop" in late.err
     assert names.get_command("order-1", "default") == "partita get order-1"
+
+
+def test_a_run_of_another_namespace_is_named(on_database: Cli) -> None:
+    on_database("submit", str(ORDER), "-n", "shop")
+    missed = on_database("get", "order-1")
+    assert missed.code == Exit.NOT_FOUND
+    assert "in namespace shop; try: partita get order-1 -n shop" in missed.err
+    assert "try: partita list" in on_database("get", "order-1", "-n", "other").err

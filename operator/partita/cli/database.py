@@ -12,7 +12,7 @@ from uuid import UUID
 from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
 from partita.cli.names import get_command, is_run_id
-from partita.domain.errors import ConflictError, InvalidError, Problem
+from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.manifest import parse_run
 from partita.domain.payload import Json, Payload
 from partita.domain.places import shortened
@@ -36,6 +36,8 @@ from partita.store.database import Database
 
 _BY = "cli"
 _NAMESPACE = "default"
+_LOOKED_AT = 500
+"""Runs that are looked through for a name that the usual namespace does not have."""
 
 
 class DatabaseBackend:
@@ -133,7 +135,23 @@ class DatabaseBackend:
 
 async def run_id(database: Database, namespace: str, run: str) -> UUID:
     """The id of a run that a person named by its id or by its object's name; raises NotFoundError."""
-    return UUID(run) if is_run_id(run) else await reads.find_run(database, namespace or _NAMESPACE, run)
+    if is_run_id(run):
+        return UUID(run)
+    try:
+        return await reads.find_run(database, namespace or _NAMESPACE, run)
+    except NotFoundError as error:
+        place = "" if namespace else await _only_place(database, run)
+        if not place:
+            raise
+        message = f"run {_NAMESPACE}/{run}: does not exist; one of this name is in namespace {place}"
+        raise NotFoundError(message, hint=get_command(run, place)) from error
+
+
+async def _only_place(database: Database, name: str) -> str:
+    """The namespace that has runs of this name, if among the newest runs only one has; else empty."""
+    newest = await reads.list_runs(database, views.RunFilter(), limit=_LOOKED_AT)
+    places = {run.namespace for run in newest.runs if run.name == name}
+    return places.pop() if len(places) == 1 else ""
 
 
 def _summary(
