@@ -39,6 +39,10 @@ def test_the_history_of_a_run(on_database: Cli, run_id: str) -> None:
     lines = on_database("history", run_id, "-o", "json").json
     assert [line["seq"] for line in lines] == sorted(line["seq"] for line in lines)
     assert lines[0]["event"] == "RunStarted"
+    assert [line["details"] for line in lines if isinstance(line["details"], str)] == []
+    assert {"reason": "no longer wanted"}.items() <= next(
+        line["details"] for line in lines if "Cancel" in line["event"] and line["details"]
+    ).items()
     assert "no longer wanted" in on_database("history", run_id).out
     rest = on_database("history", run_id, "--after", str(lines[0]["seq"]), "-o", "json").json
     assert rest == lines[1:]

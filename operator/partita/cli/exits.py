@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from partita.cli.streams import OutputError
 from partita.domain.errors import (
     ConflictError,
     ForbiddenError,
@@ -33,6 +34,7 @@ class Exit(IntEnum):
     TIMEOUT = 6
     FORBIDDEN = 7
     DEFECT = 70
+    OUTPUT = 74
     INTERRUPTED = 130
 
 
@@ -46,6 +48,7 @@ MEANING = {
     Exit.TIMEOUT: "a bounded wait ended",
     Exit.FORBIDDEN: "the credentials may not do this",
     Exit.DEFECT: "a defect of Partita",
+    Exit.OUTPUT: "the output cannot be written",
     Exit.INTERRUPTED: "interrupted by Ctrl-C",
 }
 
@@ -58,6 +61,7 @@ _BY_CLASS: tuple[tuple[type[PartitaError], Exit], ...] = (
     (TimedOutError, Exit.TIMEOUT),
     (TooEarlyError, Exit.UNAVAILABLE),
     (UnavailableError, Exit.UNAVAILABLE),
+    (OutputError, Exit.OUTPUT),
 )
 
 

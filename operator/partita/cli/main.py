@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from partita.cli import streams
 from partita.cli.commands import administration, controls, dev, lint, processes, records, runs
 from partita.cli.connect import is_plugin
 from partita.cli.exits import Exit, epilog, exit_code, partita_error
@@ -44,9 +45,8 @@ def build() -> typer.Typer:
 def main() -> None:
     """Entry point of ``partita`` and ``kubectl partita``."""
     try:
-        build()(prog_name="kubectl partita" if is_plugin() else "partita")
-    except BrokenPipeError:
-        sys.exit(Exit.OK)
+        with streams.guarded():
+            build()(prog_name="kubectl partita" if is_plugin() else "partita")
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # a defect must not look like a failed run to a script
@@ -54,6 +54,8 @@ def main() -> None:
         if known is None:
             traceback.print_exc()
             sys.exit(Exit.DEFECT)
+        if isinstance(known, streams.OutputError) and not known.has_reader:
+            sys.exit(Exit.OK)
         _print(known)
         sys.exit(exit_code(known))
 

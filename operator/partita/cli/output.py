@@ -7,6 +7,7 @@ error. Colours appear only on a terminal.
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -14,13 +15,23 @@ from enum import StrEnum
 from typing import Any
 
 import orjson
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_WIDE = 400
-"""Columns of a table that goes to a file or a pipe, where nothing may be cut off."""
+from partita.cli import streams
+from partita.domain.payload import Payload
+from partita.domain.places import shortened
 
+_WIDE = 400
+"""Columns of what goes to a file or a pipe, where lines are not folded."""
+_GAP = 3
+"""Blanks between columns."""
+_LONGEST_CELL = 1_000
+"""Characters of a cell: every row is as wide as the widest."""
+
+streams.open_closed()
 stdout = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
 stderr = Console(stderr=True, soft_wrap=True)
 
@@ -54,23 +65,31 @@ def state(text: str) -> Text:
 def print_json(value: object) -> None:
     """Print a record, or a list of records, as indented JSON."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-    text = orjson.dumps(_plain(value), option=options, default=str).decode()
+    text = orjson.dumps(_plain(value), option=options).decode()
+    try:
+        text.encode(stdout.encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(orjson.loads(text), indent=2)  # escapes what is not ASCII
     stdout.file.write(text + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Print rows under headings, in the plain style of kubectl; ``empty`` says what to do when there are none."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
-    for column in columns:
-        table.add_column(column.upper(), no_wrap=True, overflow="fold")
-    count = 0
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-        count += 1
-    if count:
-        stdout.print(table)
-    else:
-        stderr.print(empty, highlight=False)
+    """Print rows under headings, in the plain style of kubectl; ``empty`` says what to do when there are none.
+
+    Where a terminal is too narrow the last column is folded, since it holds the words of people and programs.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(_one_line(str(cell))) for cell in row] for row in rows]
+    if not cells:
+        note(empty)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    widths = [max(map(cell_len, (name, *(row[at].plain for row in cells)))) for at, name in enumerate(columns)]
+    for name in columns:
+        table.add_column(name.upper(), no_wrap=name != columns[-1], overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    wide = Console(soft_wrap=True, file=stdout.file, width=sum(widths) + _GAP * len(widths))
+    (stdout if sys.stdout.isatty() else wide).print(table)
 
 
 def note(text: str) -> None:
@@ -93,9 +112,16 @@ def _plain(value: object) -> Any:
     """Dataclasses as objects with camelCase keys, as the manifests spell them."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {_camel(field.name): _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Payload):
+        return value.value
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _one_line(text: str) -> str:
+    """A cell as one line of bounded length; -o json has it whole."""
+    return shortened(" ".join(text.split()) if "\n" in text else text, _LONGEST_CELL)
 
 
 def _camel(name: str) -> str:

@@ -30,6 +30,8 @@ from partita.domain.payload import Json
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+_NOT_TYPED = "failed to create typed patch object"
+"""What an API server answers, with status 500, to an apply whose body does not fit the kind."""
 LARGE = 1024 * 1024
 """Bytes above which a body is sent in pieces."""
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -196,6 +198,6 @@ def _error(method: str, path: str, code: int, answer: Mapping[str, Any]) -> Part
         return ContinueExpiredError(message)
     if code in (401, 403):
         return ForbiddenError(message, hint=f"kubectl auth can-i {method.lower()} {path}")
-    if code == 429 or code >= 500:
+    if code == 429 or (code >= 500 and _NOT_TYPED not in message):
         return UnavailableError(message)
     return InvalidError(f"kubernetes: {method} {path}", (Problem("", str(answer.get("message") or code)),))
