@@ -51,10 +51,13 @@ class Place:
         return await self.until(run, lambda detail: detail.run.phase == phase, phase)
 
     async def waiting(self, run: str) -> RunDetail:
-        """A run once it waits for something."""
-        return await self.until(
-            run, lambda detail: detail.run.phase == "Running" and bool(detail.run.waiting), "waiting"
-        )
+        """A run once it waits for something other than a worker, which only the database tells."""
+
+        def waits(detail: RunDetail) -> bool:
+            waiting = detail.run.waiting
+            return detail.run.phase == "Running" and bool(waiting) and not waiting.startswith("a worker")
+
+        return await self.until(run, waits, "waiting")
 
 
 def _tasks() -> Tasks:

@@ -6,12 +6,14 @@ Invariant: what it changes goes through the coordinator like any other change; w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
 from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
 from partita.cli.checks import checked
 from partita.cli.names import get_command, is_run_id
+from partita.cli.queued import waiting_for_worker
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.manifest import parse_run
 from partita.domain.payload import Json, Payload
@@ -72,6 +74,8 @@ class DatabaseBackend:
         version = await self._engine.resolve(found.namespace, found.definition, found.version)
         waits, nodes = _waits(detail), [_node(node) for node in detail.nodes]
         summary = _summary(found, waits, nodes)
+        if not summary.waiting:
+            summary = replace(summary, waiting=waiting_for_worker(found.status, detail.nodes))
         shown = _shown(nodes, waits, list(version.definition.nodes))
         output = found.output.value if found.output is not None else None
         return RunDetail(run=summary, nodes=shown, output=output, error=_error(found.error))
