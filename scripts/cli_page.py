@@ -34,6 +34,9 @@ cluster, and has the commands about runs.
 The two see the same runs. The database has all of them, also those without an object, and all of their history; a run
 is named by its id, or by its object's name in its namespace. The cluster needs no access to the database: a person's
 own rights decide, a change is a patch of the object, and the command waits five seconds for the operator's answer.
+A run that `partita submit` starts in a database keeps the `metadata.name` of its manifest, but there names are not
+unique: submitting again starts another run of the same name. A name then means the newest unfinished run, else the
+newest finished one; the id that `submit` prints always means the same run.
 Objects that the operator refused, or that wait for their definition, are no runs yet: only the cluster shows them.
 
 `partita signal` prints on standard output what became of the event: `Accepted` (kept until the run waits for it),
@@ -42,9 +45,9 @@ Objects that the operator refused, or that wait for their definition, are no run
 
 ## Output
 
-The result goes to standard output: a table (in a pipe nothing of it is cut off), or with `-o json` one JSON value
-(`watch -o json`: one each time the run changes). Hints and errors go to standard error; an error is one line that names
-the object, what is wrong, what was expected, and what to try.
+The result goes to standard output: a table (in a pipe no line is folded; a cell longer than 1,000 characters is cut),
+or with `-o json` one JSON value (`watch -o json`: one each time the run changes). Hints and errors go to standard
+error; an error is one line that names the object, what is wrong, what was expected, and what to try.
 """
 SHARED = {"namespace", "output", "database_url", "kubeconfig", "context", "help", "version"}
 """Options that many commands have; the table leaves them out."""

@@ -38,7 +38,9 @@ async def answering(status: int, message: str) -> AsyncIterator[str]:
     ],
 )
 async def test_status_500_is_bad_input_where_the_message_says_so(message: str, expected: type[Exception]) -> None:
-    async with answering(500, message) as address:
-        async with KubeClient(lambda: kopf.ConnectionInfo(server=address)) as client:
-            with pytest.raises(expected, match=re.escape(message)):
-                await client.apply("/x", {}, "test")
+    async with (
+        answering(500, message) as address,
+        KubeClient(lambda: kopf.ConnectionInfo(server=address)) as client,
+    ):
+        with pytest.raises(expected, match=re.escape(message)):
+            await client.apply("/x", {}, "test")

@@ -86,6 +86,13 @@ def test_names_of_manifests_are_those_that_the_api_server_takes(partita: Cli, fi
     assert len(checked.out) < 1_000
 
 
+@pytest.mark.parametrize("target", ["", ":", ":app", ".a:app", "a..b", "a b:app"])
+def test_a_worker_needs_the_name_of_a_module(partita: Cli, target: str) -> None:
+    refused = partita("worker", target, "--database-url", "postgresql://127.0.0.1:1/x")
+    assert refused.code == Exit.USAGE
+    assert "is no name of a module; expected module:attribute" in refused.err
+
+
 MANIFEST = """
 apiVersion: partita.dev/v1alpha1
 kind: WorkflowDefinition
