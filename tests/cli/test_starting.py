@@ -58,3 +58,12 @@ def test_a_worker_says_how_its_tasks_are_named(partita: Cli, target: str, expect
 def test_the_version_is_printed(partita: Cli) -> None:
     shown = partita("--version")
     assert (shown.code, shown.out.split()[0]) == (Exit.OK, "partita")
+
+
+def test_dev_does_not_wait_for_a_worker_that_cannot_come(partita: Cli, database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "order.yaml").write_text(ORDER.read_text().replace("type: charge-card", "type: charge-crad"))
+    (tmp_path / "tasks.py").write_text("from examples.tasks import app\n")
+    done = partita("dev", "run", str(tmp_path / "order.yaml"), "--database-url", database_url, "-o", "json")
+    assert done.code == Exit.RUN_FAILED, done.err
+    assert done.json[0]["error"]["type"] == "unknown_task_type"
+    assert {node["name"]: node["attempt"] for node in done.json[0]["nodes"]}["charge"] <= 4

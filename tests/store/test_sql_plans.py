@@ -165,7 +165,8 @@ def test_the_check_sees_a_plan_that_reads_too_much() -> None:
 async def test_plans_are_read_right(
     coordinator: Connection, statement: str, months: int, scans: bool, ranges: bool
 ) -> None:
-    types = await prepare(coordinator, "sample", f"SELECT * FROM partita.run_history WHERE {statement}")  # noqa: S608
+    text = f"SELECT * FROM partita.run_history WHERE {statement}"  # noqa: S608 - the conditions above are the test's
+    types = await prepare(coordinator, "sample", text)
     plan = await explain(coordinator, "sample", types, make_id(to_milliseconds(NOW.start) + 5, 5))
     assert len(plan.partitions["run_history"]) == months, plan.text
     assert ("run_history" in plan.sequential) is scans, plan.text

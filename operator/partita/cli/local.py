@@ -147,6 +147,9 @@ def _schema() -> str:
 def local_database(database_url: str) -> Iterator[Settings]:
     """Settings with this database, or with an embedded one that runs as long as the block."""
     settings = settings_for(Target(database_url=database_url))
+    # The only worker is this process, so that a type that it does not know never becomes known.
+    engine = dataclasses.replace(settings.engine, unknown_types=0)
+    settings = dataclasses.replace(settings, engine=engine)
     if database_url:
         yield settings
         return
