@@ -7,9 +7,9 @@
 -- so that `run_id >= lower AND run_id < upper` names the months, and retention is DROP TABLE instead of DELETE.
 --   * There is no DEFAULT partition: with one, attaching a month has to scan it under an exclusive lock.
 --   * There is no foreign key between partitioned tables: with one, a month can no longer be dropped.
---   * A partitioned table takes no storage parameters. `partitions ensure` gives each month of workflow_runs and
---     task_instances fillfactor 45: their rows are updated a few times in the minutes after their insert, and with
---     half of the page free at least 95 % of these updates are HOT (at fillfactor 70 only 40 to 79 %).
+--   * A partitioned table takes no storage parameters. `partitions ensure` gives each month of workflow_runs fillfactor
+--     30 and of task_instances 45: their rows are updated in the minutes after their insert, and with that much of the
+--     page free at least 95 % of these updates are HOT (at fillfactor 70 only 40 to 79 %; runs at 45: 89 to 100 %).
 --   * No changing column of a record is in an index or in the predicate of one, because that too would end HOT.
 -- Scheduling tables (ready_tasks, task_leases, timers, waits, run_inbox) hold narrow rows that are inserted and
 -- deleted, never updated on the common path. They stay small, and autovacuum must look at them all the time.

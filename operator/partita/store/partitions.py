@@ -24,8 +24,9 @@ from partita.store.errors import SchemaMissingError, boundary, sqlstate
 from partita.store.migrations import direct
 from partita.store.sql import Sql
 
-UPDATED_TABLES: Final = frozenset({"workflow_runs", "task_instances"})
-"""Tables whose rows are updated after their insert; their months leave room for it."""
+FILLFACTORS: Final = {"workflow_runs": 30, "task_instances": 45}
+"""Tables whose rows are updated after their insert: their months leave room on each page, so that updates are HOT.
+A run is updated by each of its steps, and while another transaction is open nothing can be removed from its page."""
 LOCK_PURPOSE: Final = "partitions"
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -160,8 +161,8 @@ async def _add(connection: Connection, sql: Sql, parent: str, month: Month, *, e
     name = f"{parent}_{month.suffix}"
     if not exists:
         await connection.execute(sql("partition_create", parent=parent, partition=name))
-        if parent in UPDATED_TABLES:
-            await connection.execute(sql("partition_fillfactor", partition=name))
+        if parent in FILLFACTORS:
+            await connection.execute(sql("partition_fillfactor", partition=name, fillfactor=str(FILLFACTORS[parent])))
     await attach(connection, sql, parent, month)
     return name
 

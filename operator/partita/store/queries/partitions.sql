@@ -50,7 +50,7 @@ CREATE TABLE :"schema".:"partition" (LIKE :"schema".:"parent" INCLUDING ALL)
 -- name: partition_fillfactor
 -- utility: DDL
 -- Room on the page for the updates that follow an insert, so that they are HOT.
-ALTER TABLE :"schema".:"partition" SET (fillfactor = 45)
+ALTER TABLE :"schema".:"partition" SET (fillfactor = :'fillfactor')
 
 -- name: partition_attach
 -- utility: DDL
