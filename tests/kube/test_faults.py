@@ -175,21 +175,23 @@ async def test_a_lost_database_shows_on_the_engine_and_is_recovered_from(
         await here.phase("two", "Succeeded", within=60)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def there(restartable_cluster: RestartableCluster) -> RestartableCluster:
-    """A cluster whose API server this test may take away, with the CRDs."""
+    """A cluster whose API server a test may take away, with the CRDs and a namespace for each such test."""
     crds = Path(__file__).parents[2] / "crds"
     restartable_cluster.apply(crds, arguments=("--server-side", "--force-conflicts"))
     restartable_cluster.run_kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(crds))
+    for name in ("lost", "away"):
+        restartable_cluster.run_kubectl("create", "namespace", name)
     return restartable_cluster
 
 
 async def test_a_lost_api_server(there: RestartableCluster, settings: Settings, database: Database) -> None:
     """While it is away the run goes on in the database; when it is back the status follows."""
-    patient = settings_of(settings, "default", lease_duration_ms=90_000, lease_deadline_ms=80_000)
+    patient = settings_of(settings, "lost", lease_duration_ms=90_000, lease_deadline_ms=80_000)
     pause: Object = {"name": "pause", "wait": {"duration": "2s"}}
     nodes = [task("first"), pause | {"dependsOn": ["first"]}, task("last", dependsOn=["pause"])]
-    async with operated.namespace_of(there, "default") as here, operating(here, patient), working(patient):
+    async with operated.namespace_of(there, "lost") as here, operating(here, patient), working(patient):
         await here.create(definition("pausing", nodes))
         await here.accepted("pausing")
         await here.create(run("one", "pausing"))
@@ -210,12 +212,12 @@ async def test_an_api_server_that_stays_away_costs_leadership_and_no_restart(
     there: RestartableCluster, settings: Settings
 ) -> None:
     """An operator started by hand lets go of everything, and leads again, under a new name, when the API is back."""
-    quick = settings_of(settings, "default", **QUICK)
+    quick = settings_of(settings, "away", **QUICK)
     pause: Object = {"name": "pause", "wait": {"duration": "2s"}}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     words = ("operator", "--kubeconfig", str(there.kubeconfig), "--health-port", str(port))
-    async with operated.namespace_of(there, "default") as here, working(quick):
+    async with operated.namespace_of(there, "away") as here, working(quick):
         with partita_process(quick, *words) as process:
             await here.create(definition("pausing", [task("first"), pause | {"dependsOn": ["first"]}]))
             await here.accepted("pausing")
