@@ -17,6 +17,7 @@ from partita.domain.expressions.paths import MOST_COMPARED
 from partita.domain.manifest import exclusive, limits
 from partita.domain.nearest import LONGEST, TOGETHER
 from partita.domain.patterns import compile_pattern, pattern_budget
+from partita.domain.places import element, member
 from tests.unit.manifest.build import definition, problems, task
 
 
@@ -72,6 +73,15 @@ def test_a_long_name_is_not_repeated_for_each_value_below_it() -> None:
         assert len(line) < 2_500
     for line in problems(task("a", input={key: {key: "\0", "x": [key + "\0"]}})):
         assert len(line) < 1_000
+
+
+def test_a_path_stops_growing() -> None:
+    path = ""
+    for depth in range(100):
+        path = element(member(path, "name"), depth)
+    assert len(path) < 300
+    assert path.startswith("name[0].name[1].")
+    assert path.endswith("…")
 
 
 def test_errors_are_short_whatever_they_are_about() -> None:

@@ -96,6 +96,12 @@ def test_aliases_of_what_is_large_count_by_its_size(lines: list[str]) -> None:
         load_documents("\n".join(lines))
 
 
+def test_copies_of_a_large_object_stop_where_they_become_too_many() -> None:
+    large = ", ".join(f"k{n}: 1" for n in range(2_000))
+    with pytest.raises(InvalidError, match=r"line 503: expands to more than 1,000,000 values"):
+        load_documents("\n".join(["a: &a {" + large + "}", "b:", *["- {<<: *a}"] * 1_000]))
+
+
 def test_many_objects_are_merged_each_once() -> None:
     parts = ", ".join(f"{{k{n}: {n}, first: {n}}}" for n in range(20_000))
     (document,) = load_documents(f"a: {{<<: [{parts}], own: 1}}")

@@ -126,7 +126,7 @@ class _Builder:
             if size > MOST_VALUES:
                 raise _too_large(node)
             if key_node.tag == _PLAIN and key_node.value == "<<":
-                self._merge(merged, value_node, value)
+                self._merge(merged, key_node, value)
                 continue
             key = key_text(key_value)
             if key is None:
