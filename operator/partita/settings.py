@@ -82,7 +82,7 @@ class DatabaseSettings:
 class EngineSettings:
     """The coordinator and the duties that every process shares."""
 
-    batch_size: int = _int(200, 1, 5_000)
+    batch_size: int = _int(500, 1, 5_000)
     """Most events in one transaction."""
     lanes: int = _int(1, 1, 16)
     """Connections on which one process commits at the same time, each for its share of the run ids."""
