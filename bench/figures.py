@@ -113,8 +113,8 @@ def _cell(row: tuple[str, ...], column: int, widths: list[int]) -> str:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Four significant digits, and whole numbers as they are."""
-    return value if value is None or abs(value) >= 10_000 else float(f"{value:.4g}")
+    """Four significant digits; of large numbers all before the point."""
+    return value if value is None else float(f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}")
 
 
 def _short(value: float | None) -> str:

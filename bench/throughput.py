@@ -22,7 +22,7 @@ GOAL = 5_000
 
 def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
-    options = parse(arguments, "throughput", "Steps a second, submitted to finished.")
+    options = parse(arguments, "throughput", "Steps a second, submitted to finished.", workers=2)
     with measured() as settings:
         emit(run(measure(settings, options)))
 
