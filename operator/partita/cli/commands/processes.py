@@ -74,6 +74,7 @@ def operator(
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
     from partita.kube.connection import load_connection
+    from partita.collector import calm
     from partita.kube.operator import run_operator
     from partita.kube.options import OperatorOptions
 
@@ -81,6 +82,7 @@ def operator(
     path = Path(kubeconfig) if kubeconfig else None
     load_connection(path)  # credentials that are not there are said at once; an API that is away is waited for
     options_ = OperatorOptions(kubeconfig=path, health_host=health_host, health_port=health_port)
+    calm()
     _run(run_operator(settings, options_))
 
 
