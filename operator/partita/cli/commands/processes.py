@@ -73,8 +73,8 @@ def operator(
     health_host: Annotated[str, typer.Option("--health-host", help="Address of the probes.")] = "127.0.0.1",
 ) -> None:
     """Reconcile the objects of a cluster; any number of replicas, one of which leads."""
-    from partita.kube.connection import load_connection
     from partita.collector import calm
+    from partita.kube.connection import load_connection
     from partita.kube.operator import run_operator
     from partita.kube.options import OperatorOptions
 
