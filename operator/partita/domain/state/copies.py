@@ -38,6 +38,11 @@ def copy_run(row: RunRow) -> RunRow:
     copy.cr_generation = row.cr_generation
     copy.applied_suspend = row.applied_suspend
     copy.applied_cancel = row.applied_cancel
+    copy.applied_cancel_nodes = row.applied_cancel_nodes
+    copy.subflow = row.subflow
+    copy.parent = row.parent
+    copy.mailbox_id = row.mailbox_id
+    copy.depth = row.depth
     copy.created_at = row.created_at
     copy.started_at = row.started_at
     copy.finished_at = row.finished_at
@@ -65,6 +70,7 @@ def copy_task(row: TaskRow) -> TaskRow:
     copy.output = row.output
     copy.error = row.error
     copy.event = row.event
+    copy.detail = row.detail
     copy.queued_at = row.queued_at
     copy.finished_at = row.finished_at
     return copy

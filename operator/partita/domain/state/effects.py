@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.record import record
-from partita.domain.state.events import Reply
+from partita.domain.state.events import Event, Reply
 from partita.domain.state.rows import (
     ErrorInfo,
     NodeKey,
+    Parent,
     RunRow,
     SignalRow,
     TaskRow,
@@ -24,6 +27,13 @@ from partita.domain.state.rows import (
     TimerRow,
     WaitRow,
 )
+
+
+class DefinitionName(NamedTuple):
+    """A definition of the run's namespace; version None is the deployed one."""
+
+    name: str
+    version: int | None = None
 
 
 @dataclass(slots=True)
@@ -50,6 +60,8 @@ class Slice:
     """Nodes with a live lease; loaded with the mailbox."""
     seen_signal_ids: set[str] = field(default_factory=set)
     """Ids recorded before, among those that the batch's events carry."""
+    versions: dict[DefinitionName, int] = field(default_factory=dict)
+    """Versions that were looked up; 0 where there is none that may be started."""
 
 
 @dataclass(slots=True)
@@ -63,9 +75,11 @@ class Need:
     """Every task row's small columns."""
     mailbox: bool = False
     """This run's timers, waits, leases and unconsumed signals, and which of the events' signal ids are recorded."""
+    versions: set[DefinitionName] = field(default_factory=set)
+    """Definitions of this namespace of which children are to be started."""
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.outputs or self.input or self.whole or self.mailbox)
+        return bool(self.rows or self.outputs or self.input or self.whole or self.mailbox or self.versions)
 
     def merge(self, other: Need) -> None:
         """Add what another decision of the same run lacks."""
@@ -74,6 +88,7 @@ class Need:
         self.input |= other.input
         self.whole |= other.whole
         self.mailbox |= other.mailbox
+        self.versions |= other.versions
 
 
 @record
@@ -136,6 +151,33 @@ class HistoryEntry:
     details: Mapping[str, object] | None = None
 
 
+@record(kw_only=True)
+class ChildStart:
+    """Start a child run; everything about it is decided, so that starting it twice is starting it once."""
+
+    definition: str
+    """Name of the child's definition; for a subflow the parent's own."""
+    version: int
+    subflow: str = ""
+    input: Payload
+    parent: Parent | None
+    """None: detached."""
+    mailbox_id: UUID | None = None
+    depth: int
+    timeout_ms: int | None = None
+    priority: int = 0
+    started_by: str = ""
+
+
+@record
+class Message:
+    """What another run is to do or to know: a row of ``run_inbox``, inserted by the transaction that causes it and
+    deleted by the one that applies it. Messages of one decision are applied in their order."""
+
+    run_id: UUID
+    event: Event | ChildStart
+
+
 @dataclass(slots=True)
 class Effects:
     """Everything one event (or several of one run, merged) changes.
@@ -169,6 +211,8 @@ class Effects:
     record_signals: list[RecordedSignal] = field(default_factory=list)
     consumed: list[Consumed] = field(default_factory=list)
     history: list[HistoryEntry] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    """To other runs, or to this one when a heavy event goes on in a transaction of its own."""
     visible: bool = False
     """Something that the CR's status shows has changed: project it."""
     urgent: bool = False
@@ -189,6 +233,14 @@ class Limits:
     unknown_types: int = 10
     asked_retries: int = 3
     signals_buffered: int = 10_000
+    child_depth: int = 50
+    loop_items: int = 10_000
+    loop_chunk: int = 500
+    """Items of a forEach that one transaction makes."""
+    drain_ms: int = 60_000
+    """How long undo waits for attempts in flight."""
+    undo_tries: int = 5
+    """Tries of an undo task whose definition has no default retry."""
     history_message: int = 4_096
     """Characters of an error's message that are kept."""
 

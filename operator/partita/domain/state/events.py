@@ -14,7 +14,7 @@ from uuid import UUID
 
 from partita.domain.payload import Payload
 from partita.domain.record import record
-from partita.domain.state.rows import ErrorInfo, TimerKind
+from partita.domain.state.rows import ErrorInfo, Parent, RunStatus, SignalRow, TimerKind
 
 
 @record(kw_only=True)
@@ -34,6 +34,10 @@ class RunStarted:
     cr_uid: str = ""
     controls: ControlsApplied | None = None
     """Controls already present on the CR when it was first seen."""
+    subflow: str = ""
+    parent: Parent | None = None
+    mailbox_id: UUID | None = None
+    depth: int = 0
 
 
 @record(kw_only=True)
@@ -90,6 +94,18 @@ class AttemptTimedOut:
 
 
 @record(kw_only=True)
+class LateResult:
+    """A report of an attempt whose lease is gone: it is recorded if its node was cancelled, and changes nothing."""
+
+    node: str
+    index: int
+    attempt: int
+    worker: str
+    output: Payload | None = None
+    error: ErrorInfo | None = None
+
+
+@record(kw_only=True)
 class ScheduleToStartExpired:
     """No worker took the task within ``scheduleToStart``; error type ``schedule_to_start``."""
 
@@ -100,7 +116,7 @@ class ScheduleToStartExpired:
 
 @record(kw_only=True)
 class TimerDue:
-    """A timer of kind WAIT, EVENT_TIMEOUT, BACKOFF or START fell due; its row has been deleted."""
+    """A timer fell due; its row has been deleted."""
 
     kind: TimerKind
     node: str
@@ -138,9 +154,11 @@ class ResumeRequested:
 
 @record(kw_only=True)
 class CancelRequested:
-    """End the run as Cancelled. Both modes are the same until undo and finally exist, and both are recorded."""
+    """End the run as Cancelled (Graceful: with undo and finally; Now: at once), or cancel some of its nodes."""
 
     mode: Literal["Graceful", "Now"] = "Graceful"
+    nodes: tuple[str, ...] = ()
+    """Only these nodes, whatever the mode; their edges die and the run goes on."""
     reason: str = ""
     by: str = ""
 
@@ -155,13 +173,90 @@ class ControlsApplied:
     cr_generation: int
     suspend: bool = False
     cancel: CancelRequested | None = None
+    cancel_nodes: tuple[str, ...] = ()
     signals: tuple[SignalReceived, ...] = ()
+
+
+@record(kw_only=True)
+class ChildFinished:
+    """A child run has ended, or could not be started. ``attempt`` and ``child`` are the fence."""
+
+    node: str
+    index: int
+    attempt: int
+    child: UUID
+    status: RunStatus
+    output: Payload | None = None
+    error: ErrorInfo | None = None
+    """The child's root error; of a Cancelled child its type is ``cancelled``."""
+
+
+@record(kw_only=True)
+class LoopContinued:
+    """A loop whose window is larger than one chunk makes its next items."""
+
+    node: str
+
+
+@record(kw_only=True)
+class WaitOpened:
+    """To the owner of a mailbox: a node of a subflow's run waits for a signal of any of these names."""
+
+    child: UUID
+    subflow: str
+    node: str
+    index: int
+    names: tuple[str, ...]
+    """Rendered; the place of a name is that of its alternative. A name that comes twice counts once."""
+    place: int = 0
+    """The ``seq`` that the wait had before, if it waits on after a signal that was not enough; 0: a new wait."""
+    ignore_earlier: bool = False
+
+
+@record(kw_only=True)
+class WaitClosed:
+    """To the owner of a mailbox: a node of a subflow's run does not wait any more."""
+
+    child: UUID
+    node: str
+    index: int
+
+
+@record(kw_only=True)
+class WaitExpired:
+    """To the owner of a mailbox: a wait of a subflow's run has reached its timeout; answered with WaitTimedOut unless
+    a signal is on its way to it already."""
+
+    child: UUID
+    node: str
+    index: int
+
+
+@record(kw_only=True)
+class SignalGiven:
+    """From the owner of a mailbox: a signal, schema-checked, for a node of this subflow's run. The wait is closed."""
+
+    node: str
+    index: int
+    signal: SignalRow
+    alternative: int
+    place: int
+    """The wait's ``seq``, with which it may be opened again."""
+
+
+@record(kw_only=True)
+class WaitTimedOut:
+    """From the owner of a mailbox: no signal came in time. The wait is closed."""
+
+    node: str
+    index: int
 
 
 Event = (
     RunStarted
     | TaskCompleted
     | TaskFailed
+    | LateResult
     | LeaseLost
     | AttemptTimedOut
     | ScheduleToStartExpired
@@ -172,6 +267,13 @@ Event = (
     | ResumeRequested
     | CancelRequested
     | ControlsApplied
+    | ChildFinished
+    | LoopContinued
+    | WaitOpened
+    | WaitClosed
+    | WaitExpired
+    | SignalGiven
+    | WaitTimedOut
 )
 
 

@@ -18,8 +18,14 @@ from partita.domain.payload import Payload
 from partita.domain.record import record
 
 
+GROUP: Final = -1
+"""Index of the row that stands for a whole forEach or repeat; its items and iterations count from 0."""
+UNDO: Final = "~undo"
+"""Ends the name of the row that reverses a node: ``charge~undo``, with the index of the row that it reverses."""
+
+
 class NodeKey(NamedTuple):
-    """A node of a run; ``index`` counts items of a loop and is 0 for a node outside one."""
+    """A row of a run: a node, or with ``index`` an item or iteration of a loop (GROUP: the loop itself)."""
 
     node: str
     index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a key
@@ -40,7 +46,7 @@ TERMINAL = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED
 
 
 class Stage(StrEnum):
-    """The part of a run that executes. Undo and finally have their place here and come with their node kinds."""
+    """The part of a run that executes: its nodes, then what reverses them, then what runs after every end."""
 
     MAIN = "main"
     UNDO = "undo"
@@ -76,6 +82,10 @@ class TimerKind(StrEnum):
     """The run's own timeout; node is empty."""
     START = "start"
     """The run's ``startAt``; node is empty."""
+    DELAY = "delay"
+    """The next iteration of a repeat may start."""
+    DRAIN = "drain"
+    """Undo has waited long enough for attempts in flight; node is empty."""
 
 
 @record
@@ -85,6 +95,16 @@ class ErrorInfo:
     type: str
     message: str
     details: Payload | None = None
+
+
+@record
+class Parent:
+    """The row of another run that waits for this one."""
+
+    run_id: UUID
+    node: str
+    index: int
+    attempt: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,7 +137,8 @@ class RunRow:
     priority: int = 0
     error: ErrorInfo | None = None
     pending_outcome: str = ""
-    """With failFast false: the reason with which the run will end once its independent branches have finished."""
+    """With failFast false: the reason with which the run will end once its independent branches have finished. In the
+    stages undo and finally: the coming status and reason, such as ``Failed/NodeFailed`` (see ``closing``)."""
     deadline_at: datetime | None = None
     deadline_remaining_ms: int | None = None
     """What is left of the deadline while it does not run: the run is suspended, or has not started yet."""
@@ -128,6 +149,15 @@ class RunRow:
     applied_suspend: bool = False
     """The ``suspend`` of the last applied CR generation: controls act on its edges."""
     applied_cancel: bool = False
+    applied_cancel_nodes: tuple[str, ...] = ()
+    subflow: str = ""
+    """The subflow of the definition that this run executes; empty for the definition itself."""
+    parent: Parent | None = None
+    """Who waits for this run; None for a run of its own, also for a detached child."""
+    mailbox_id: UUID | None = None
+    """The run whose signals this one waits for: the root of a tree of subflows; None: its own."""
+    depth: int = 0
+    """Ancestors, detached ones included."""
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -135,9 +165,45 @@ class RunRow:
     """Reserved for controls with counters (the CR's ``retry``)."""
 
 
+@record
+class Loop:
+    """Where a forEach or repeat stands; on its group row, written as absolute values under the run's lock."""
+
+    total: int
+    """Items; 0 for a repeat."""
+    born: int = 0
+    """Rows made so far, from index 0."""
+    next: int = 0
+    """The first index that has not started."""
+    running: int = 0
+    completed: int = 0
+    failed: int = 0
+    closing: str = ""
+    """Why no further item starts while some are in flight: ``joined`` or ``failed``; empty while it goes on."""
+
+
+@record(kw_only=True)
+class Detail:
+    """What only some rows have: one json column that is null for all others."""
+
+    loop: Loop | None = None
+    """Of a group row."""
+    child: UUID | None = None
+    """The child run of the current attempt."""
+    version: int = 0
+    """Version of the child's definition, fixed when the node started; 0 for a subflow, which has its parent's."""
+    collected: Payload | None = None
+    """Of an iteration: what ``collect`` gathered."""
+    order: int = 0
+    """Of a Completed row that can be undone: its place in the run's history."""
+    undo_next: NodeKey | None = None
+    """Of an undo row: the row that is undone after it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class TaskRow:
-    """``task_instances``: one row for each node that has begun to matter (an edge settled, or it fired)."""
+    """``task_instances``: one row for each node that has begun to matter (an edge settled, or it fired), and one for
+    each item of a loop that was made."""
 
     node: str
     index: int = 0
@@ -165,6 +231,7 @@ class TaskRow:
     error: ErrorInfo | None = None
     event: Payload | None = None
     """Envelope of the signal that a waitForEvent took: ``{name, id, sender, time}``."""
+    detail: Detail | None = None
     queued_at: datetime | None = None
     finished_at: datetime | None = None
 
@@ -207,6 +274,12 @@ class WaitRow:
     node: str
     index: int
     since: datetime
+    child: UUID | None = None
+    """The subflow's run that waits, if it is not this one: its signals come to the root's mailbox."""
+    subflow: str = ""
+    """The subflow that the child executes; with ``node`` it names the wait's schema."""
+    alternative: int = 0
+    """Which of the node's alternatives this name belongs to."""
 
 
 @record
