@@ -168,6 +168,10 @@ def _run(record: Record) -> StoredRun:
     row.retry_counts = orjson.loads(retries) if retries else _NONE
     row.error = None if error is None else error_of(error)
     row.cr_uid = cr_uid or ""
+    row.applied_cancel_nodes = ()
+    row.subflow = ""
+    row.parent = row.mailbox_id = None
+    row.depth = 0
     return StoredRun(row, definition_id, request_id)
 
 
@@ -186,4 +190,5 @@ def _task(record: Record) -> TaskRow:
     row.input = None if input_ is None else Payload.parse(input_)
     row.output = None if output is None else Payload.parse(output)
     row.event = None if event is None else Payload.parse(event)
+    row.detail = None
     return row

@@ -13,7 +13,18 @@ from partita.domain.state.copies import copy_run, copy_task
 from partita.domain.state.effects import Context, Effects, Need, Slice, TimerKey
 from partita.domain.state.error_types import RESERVED, matches
 from partita.domain.state.events import CancelRequested, Event, SuspendRequested
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, TaskRow, TimerKind
+from partita.domain.state.rows import (
+    Detail,
+    ErrorInfo,
+    NodeKey,
+    NodeState,
+    Parent,
+    ReadyKey,
+    RunRow,
+    RunStatus,
+    TaskRow,
+    TimerKind,
+)
 from tests.property.build import definition
 from tests.property.world import EPOCH, RUN_ID, World
 
@@ -147,13 +158,14 @@ def test_copies_have_every_field() -> None:
         revision=2, seq=3, reason="x", active=4, done=5, total=6, priority=1, error=ErrorInfo("t", "m"),
         pending_outcome="o", deadline_at=EPOCH, deadline_remaining_ms=7, cr_uid="u", cr_generation=8,
         applied_suspend=True, applied_cancel=True, created_at=EPOCH, started_at=EPOCH, finished_at=EPOCH,
-        retry_counts={"a": 1},
+        retry_counts={"a": 1}, applied_cancel_nodes=("a",), subflow="s", parent=Parent(RUN_ID, "n", 0, 1),
+        mailbox_id=RUN_ID, depth=1,
     )  # fmt: skip  # a record with every field set
     task = TaskRow(
         node="a", index=2, kind="task", state=NodeState.FAILED, attempt=3, edges_settled=4, edges_live=5, fired=True,
         route=("z",), stepped_over=True, retries={"0": 1}, first_failed_at=EPOCH, ready_key=ReadyKey("q", 1, 2, 3),
         input=Payload.of(1), output=Payload.of(2), error=ErrorInfo("t", "m"), event=Payload.of(3), queued_at=EPOCH,
-        finished_at=EPOCH,
+        finished_at=EPOCH, detail=Detail(order=1),
     )  # fmt: skip  # a record with every field set
     assert copy_run(run) == run
     assert copy_task(task) == task

@@ -23,7 +23,7 @@ from partita.domain.state.failing import fail, oversize, while_handling
 from partita.domain.state.nodes import enqueue
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try
-from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind
 from partita.domain.state.scope import error_view, scope_of
 
 STALE = Reply("stale")
@@ -34,8 +34,8 @@ AttemptEvent = TaskCompleted | TaskFailed | LeaseLost | AttemptTimedOut | Schedu
 def _current(draft: Draft, event: AttemptEvent) -> tuple[NodePlan, TaskRow] | None:
     """The node and its row if the event is about its current attempt. Raises Lacking."""
     plan = draft.plan.nodes.get(event.node)
-    if plan is not None and event.index == 0 and not draft.terminal:
-        row = draft.row(plan.key)
+    if plan is not None and not draft.terminal:
+        row = draft.row(NodeKey(event.node, event.index))
         if row is not None and row.state is NodeState.QUEUED and row.attempt == event.attempt:
             return plan, row
     draft.reply(STALE)
@@ -53,7 +53,7 @@ def task_completed(draft: Draft, event: TaskCompleted) -> None:
         _spent(draft, plan, row, event, "TaskFailed", error, worker=event.worker)
         return
     draft.begin()
-    draft.note("TaskCompleted", key=plan.key, attempt=event.attempt, who=event.worker, started_at=event.started_at)
+    draft.note("TaskCompleted", key=row.key, attempt=event.attempt, who=event.worker, started_at=event.started_at)
     draft.complete(plan, draft.image(plan, row), event.output)
     propagate(draft)
 
@@ -94,7 +94,7 @@ def lease_lost(draft: Draft, event: LeaseLost) -> None:
         used = row.retries.get(LOST, 0)
         error = ErrorInfo(LEASE_LOST, "the worker stopped renewing its lease on the task")
         draft.note(
-            "LeaseLost", key=plan.key, attempt=event.attempt, who=event.worker, started_at=event.started_at, error=error
+            "LeaseLost", key=row.key, attempt=event.attempt, who=event.worker, started_at=event.started_at, error=error
         )
         image.error = error
         image.first_failed_at = row.first_failed_at or draft.now
@@ -142,7 +142,7 @@ def _spent(
         final = while_handling(problem, "retry", error)
     draft.note(
         name,
-        key=plan.key,
+        key=row.key,
         attempt=event.attempt,
         who=worker,
         started_at=None if isinstance(event, ScheduleToStartExpired) else event.started_at,
@@ -160,7 +160,7 @@ def _spent(
         try_again(draft, plan, image)
     else:
         draft.activate(image, NodeState.WAITING)
-        draft.set_timer(TimerKind.BACKOFF, plan.name, again.delay_ms)
+        draft.set_timer(TimerKind.BACKOFF, plan.name, again.delay_ms, row.index)
 
 
 def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:

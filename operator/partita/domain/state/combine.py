@@ -33,6 +33,7 @@ def absorb(slice_: Slice, effects: Effects) -> Slice:
         [] if fresh else slice_.signals,
         set() if fresh else slice_.leased,
         slice_.seen_signal_ids,
+        slice_.versions,
     )
     _absorb_mailbox(after, effects)
     return after
@@ -67,6 +68,7 @@ def merge(first: Effects, second: Effects) -> Effects:
     second.visible |= first.visible
     second.urgent |= first.urgent
     second.history = first.history + second.history
+    second.messages = first.messages + second.messages
     _merge_work(first, second)
     _merge_timers_and_waits(first, second)
     consumed = [one for one in second.consumed if not settle_recorded(first.record_signals, one)]

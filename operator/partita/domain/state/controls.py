@@ -82,7 +82,7 @@ def resume(draft: Draft, event: ResumeRequested) -> None:
         _run_timer(draft, TimerKind.DEADLINE, "", run.deadline_at)
     for timer in draft.timers():
         if timer.remaining_ms is not None and timer.kind is not TimerKind.DEADLINE:
-            _run_timer(draft, timer.kind, timer.node, _from_now(draft, timer.remaining_ms))
+            _run_timer(draft, timer.kind, timer.node, _from_now(draft, timer.remaining_ms), timer.index)
     _restart_nodes(draft)
     propagate(draft)
 
@@ -91,8 +91,8 @@ def _from_now(draft: Draft, millis: int) -> datetime:
     return draft.now + timedelta(milliseconds=millis)
 
 
-def _run_timer(draft: Draft, kind: TimerKind, node: str, fire_at: datetime) -> None:
-    draft.effects.timers[TimerKey(kind, node, 0)] = TimerRow(kind, node, 0, fire_at)
+def _run_timer(draft: Draft, kind: TimerKind, node: str, fire_at: datetime, index: int = 0) -> None:
+    draft.effects.timers[TimerKey(kind, node, index)] = TimerRow(kind, node, index, fire_at)
 
 
 def _restart_nodes(draft: Draft) -> None:

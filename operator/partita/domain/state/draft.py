@@ -10,12 +10,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from partita.domain.payload import Payload
 from partita.domain.state.combine import settle_recorded
 from partita.domain.state.copies import copy_run, copy_task
-from partita.domain.state.effects import Consumed, Context, Effects, HistoryEntry, Need, Slice, TimerKey
-from partita.domain.state.events import Reply
+from partita.domain.state.effects import (
+    ChildStart,
+    Consumed,
+    Context,
+    DefinitionName,
+    Effects,
+    HistoryEntry,
+    Message,
+    Need,
+    Slice,
+    TimerKey,
+)
+from partita.domain.state.events import Event, Reply
 from partita.domain.state.plan import NodePlan, Plan, plan_of
 from partita.domain.state.rows import (
     ACTIVE,
@@ -50,6 +62,7 @@ class Draft:
         "limits",
         "need",
         "now",
+        "parts",
         "plan",
         "run",
         "settled",
@@ -74,6 +87,8 @@ class Draft:
         self.tasks = self.effects.tasks
         self.settled: deque[tuple[NodePlan, TaskRow]] = deque()
         """Nodes whose edges have not been followed yet."""
+        self.parts: deque[tuple[NodePlan, TaskRow]] = deque()
+        """Items, iterations and undo rows that have settled and whose loop or stage has not been told yet."""
         self.waits_left: list[WaitRow] | None = None
         self.signals_left: list[SignalRow] | None = None
 
@@ -185,13 +200,19 @@ class Draft:
             self.effects.urgent = True
 
     def image(self, plan: NodePlan, row: TaskRow | None) -> TaskRow:
-        """The node's row, to be changed; made when it has none."""
-        key = plan.key
+        """The row, to be changed; the node's own is made when it has none."""
+        key = plan.key if row is None else NodeKey(row.node, row.index)
         owned = self.tasks.get(key)
         if owned is None:
-            owned = TaskRow(node=plan.name, kind=plan.kind, state=NodeState.PENDING) if row is None else copy_task(row)
+            owned = _new_row(plan, key) if row is None else copy_task(row)
             self.tasks[key] = owned
         return owned
+
+    def make(self, plan: NodePlan, index: int) -> TaskRow:
+        """A new row of an item, an iteration or an undo."""
+        key = NodeKey(plan.name, index)
+        row = self.tasks[key] = _new_row(plan, key)
+        return row
 
     def activate(self, row: TaskRow, state: NodeState) -> None:
         """The node begins, or goes on, to be Queued or Waiting."""
@@ -202,15 +223,18 @@ class Draft:
         self.effects.visible = True
 
     def settle(self, plan: NodePlan, row: TaskRow, state: NodeState) -> None:
-        """The node has ended; its edges are followed later."""
+        """The row has ended; the edges of a node are followed later, and the loop of an item is told later."""
         run = self.run
         if row.state in ACTIVE:
             run.active -= 1
-        run.done += 1
         row.state = state
         row.finished_at = self.now
         self.effects.visible = True
-        self.settled.append((plan, row))
+        if plan.is_part(row.index):
+            self.parts.append((plan, row))
+        else:
+            run.done += 1
+            self.settled.append((plan, row))
 
     def complete(self, plan: NodePlan, row: TaskRow, output: Payload) -> None:
         """The node has ended well."""
@@ -218,13 +242,32 @@ class Draft:
         row.error = None
         self.settle(plan, row, NodeState.COMPLETED)
 
-    def set_timer(self, kind: TimerKind, node: str, delay_ms: int) -> None:
+    def set_timer(self, kind: TimerKind, node: str, delay_ms: int, index: int = 0) -> None:
         """Set a timer that ends in so many ms of the time in which the run is not suspended."""
         if self.suspended:
-            timer = TimerRow(kind, node, 0, FROZEN, delay_ms)
+            timer = TimerRow(kind, node, index, FROZEN, delay_ms)
         else:
-            timer = TimerRow(kind, node, 0, self.now + timedelta(milliseconds=delay_ms))
-        self.effects.timers[TimerKey(kind, node, 0)] = timer
+            timer = TimerRow(kind, node, index, self.now + timedelta(milliseconds=delay_ms))
+        self.effects.timers[TimerKey(kind, node, index)] = timer
+
+    def drop_timers(self, row: TaskRow, kinds: Iterable[TimerKind]) -> None:
+        """Take back timers of a row."""
+        for kind in kinds:
+            key = TimerKey(kind, row.node, row.index)
+            self.effects.timers.pop(key, None)
+            self.effects.drop_timers.add(key)
+
+    def send(self, run_id: UUID, event: Event | ChildStart) -> None:
+        """Leave a message for a run, this one included."""
+        self.effects.messages.append(Message(run_id, event))
+
+    def version(self, name: DefinitionName) -> int:
+        """The version of a definition that a child may be started of; 0 when there is none. Raises Lacking."""
+        found = self.slice.versions.get(name)
+        if found is None:
+            self.lacking().versions.add(name)
+            raise Lacking
+        return found
 
     def next_seq(self) -> int:
         """The run's next sequence number."""
@@ -274,6 +317,10 @@ class Draft:
         if self.effects.visible:
             self.run.revision += 1
         return self.effects
+
+
+def _new_row(plan: NodePlan, key: NodeKey) -> TaskRow:
+    return TaskRow(node=plan.name, index=key.index, kind=plan.kind, state=NodeState.PENDING)
 
 
 def keys_of(plans: Iterable[NodePlan]) -> set[NodeKey]:

@@ -7,13 +7,14 @@ that the longest chain of skipped nodes costs time in proportion to its edges an
 from __future__ import annotations
 
 from partita.domain.state.draft import Draft, Lacking, keys_of
-from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import finish_if_settled
 from partita.domain.state.error_types import CANCELLED
 from partita.domain.state.liveness import live_edges
+from partita.domain.state.loops import part_settled
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import NodePlan, Verdict
-from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, TaskRow, TimerKind
+from partita.domain.state.releasing import release
+from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, TaskRow
 
 
 def propagate(draft: Draft) -> None:
@@ -21,7 +22,10 @@ def propagate(draft: Draft) -> None:
     settled = draft.settled
     skipped: list[str] = []
     stepped: list[str] = []
-    while settled and not draft.ended:
+    while (settled or draft.parts) and not draft.ended:
+        if draft.parts:
+            part_settled(draft, *draft.parts.popleft())
+            continue
         plan, row = settled.popleft()
         if row.state is NodeState.SKIPPED:
             skipped.append(plan.name)
@@ -100,16 +104,6 @@ def _cancel_sources(draft: Draft, joined: NodePlan) -> None:
 
 def _cancel(draft: Draft, plan: NodePlan, row: TaskRow | None, error: ErrorInfo) -> None:
     image = draft.image(plan, row)
-    effects = draft.effects
-    if image.state is NodeState.QUEUED:
-        effects.enqueue.pop(plan.key, None)
-        effects.drop_work.add(plan.key)
-    elif image.state is NodeState.WAITING:
-        if plan.node.event is not None:
-            draft.drop_waits(plan.key)
-        for kind in (TimerKind.WAIT, TimerKind.EVENT_TIMEOUT, TimerKind.BACKOFF):
-            key = TimerKey(kind, plan.name, 0)
-            effects.timers.pop(key, None)
-            effects.drop_timers.add(key)
+    release(draft, plan, image)
     image.error = error
     draft.settle(plan, image, NodeState.CANCELLED)

@@ -89,4 +89,4 @@ def _cancel_unsettled(draft: Draft) -> None:
         image.state = NodeState.CANCELLED
         image.error = _RUN_ENDED
         image.finished_at = draft.now
-        draft.run.done += 1
+        draft.run.done += not draft.plan.nodes[row.node].is_part(row.index)

@@ -26,7 +26,7 @@ from partita.domain.state.events import (
     TimerDue,
 )
 from partita.domain.state.plan import NodePlan, Plan, plan_of
-from partita.domain.state.rows import NodeKey, TimerKind
+from partita.domain.state.rows import TimerKind
 
 NODES_AHEAD = 64
 """How many nodes a guess follows from where the event happens."""
@@ -77,7 +77,7 @@ def _again(plan: Plan, name: str) -> Need:
     if node is not None:
         need.rows.add(node.key)
         if node.node.timeout is not None:
-            _add_refs(need, node.node.timeout.refs)
+            _add_refs(need, plan, node.node.timeout.refs)
     return need
 
 
@@ -98,7 +98,7 @@ def _ahead(plan: Plan, origin: NodePlan) -> Need:
     conditions = [tier.when for tier in origin.node.retry] + [route.when for route in origin.node.on_error]
     for condition in conditions:
         if condition is not None:
-            _add_refs(need, condition.refs)
+            _add_refs(need, plan, condition.refs)
     collects = origin.node.event is not None and origin.node.event.until is not None
     made = {origin.key}
     pending = [origin]
@@ -108,7 +108,7 @@ def _ahead(plan: Plan, origin: NodePlan) -> Need:
             _add_output(need, plan)
         for target, _ in current.edges:
             if target.key not in made:
-                _add_start(need, target)
+                _add_start(need, plan, target)
                 if target.kind in _INSTANT or target.node.when is not None:
                     made.add(target.key)
                     pending.append(target)
@@ -124,11 +124,12 @@ def _add_output(need: Need, plan: Plan) -> None:
         need.input |= "input" in plan.definition.output.refs.names
 
 
-def _add_start(need: Need, plan: NodePlan) -> None:
+def _add_start(need: Need, nodes: Plan, plan: NodePlan) -> None:
     if plan.tracked:
         need.rows.add(plan.key)
-    need.outputs.update(NodeKey(name) for name in plan.node.reads)
-    need.rows.update(NodeKey(name) for name in plan.node.reads)
+    keys = [nodes.nodes[name].key for name in plan.node.reads]
+    need.outputs.update(keys)
+    need.rows.update(keys)
     need.input |= plan.node.reads_input
     need.mailbox |= plan.node.event is not None
     if plan.node.reads_from:
@@ -138,9 +139,10 @@ def _add_start(need: Need, plan: NodePlan) -> None:
         need.rows.update(source.key for source in plan.ancestors)
 
 
-def _add_refs(need: Need, refs: References) -> None:
-    need.rows.update(NodeKey(name) for name in refs.nodes)
-    need.outputs.update(NodeKey(name) for name in refs.nodes)
+def _add_refs(need: Need, plan: Plan, refs: References) -> None:
+    keys = [plan.nodes[name].key for name in refs.nodes]
+    need.rows.update(keys)
+    need.outputs.update(keys)
     need.input |= "input" in refs.names
 
 

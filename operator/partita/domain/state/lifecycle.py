@@ -19,6 +19,7 @@ from partita.domain.state.error_types import TIMEOUT
 from partita.domain.state.events import DeadlineReached, Reply, RunStarted, TimerDue
 from partita.domain.state.mailbox import event_timeout
 from partita.domain.state.nodes import start
+from partita.domain.state.plan import plan_of
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, TimerKind, TimerRow
 
 _NULL = Payload("null", None)
@@ -36,10 +37,14 @@ def new_run(event: RunStarted, definition: Definition, now: datetime) -> RunRow:
         definition=event.definition,
         version=event.version,
         status=RunStatus.PENDING if later else RunStatus.RUNNING,
-        total=len(definition.nodes),
+        total=plan_of(definition).total,
         priority=event.priority,
         deadline_remaining_ms=definition.timeout_ms if event.timeout_ms is None else event.timeout_ms,
         cr_uid=event.cr_uid,
+        subflow=event.subflow,
+        parent=event.parent,
+        mailbox_id=event.mailbox_id,
+        depth=event.depth,
         created_at=now,
     )
 

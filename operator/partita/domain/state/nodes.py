@@ -18,7 +18,7 @@ from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CAS
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.mailbox import begin_wait
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind, TimerRow
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind, TimerRow
 from partita.domain.state.scope import scope_of
 
 
@@ -88,7 +88,7 @@ def _offer(draft: Draft, plan: NodePlan, row: TaskRow, timeout_ms: int) -> None:
     task = node.task
     assert task is not None  # noqa: S101  # exactly the field of its kind is set
     row.queued_at = draft.now
-    draft.effects.enqueue[plan.key] = Enqueue(
+    draft.effects.enqueue[NodeKey(row.node, row.index)] = Enqueue(
         plan.name,
         row.index,
         row.attempt,

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from enum import Enum
 
 from partita.domain.errors import InvalidError
-from partita.domain.expressions import Template
-from partita.domain.model import Definition, Join, Node
+from partita.domain.expressions import DurationTemplate, Template
+from partita.domain.model import Definition, Join, Node, NodeKind
 from partita.domain.payload import Payload
 from partita.domain.state.effects import Need
-from partita.domain.state.rows import NodeKey
+from partita.domain.state.rows import GROUP, UNDO, NodeKey, Stage
 
 REMEMBERED = 512
 """Plans kept; the oldest is forgotten first."""
@@ -40,19 +40,30 @@ class NodePlan:
         "join",
         "key",
         "kind",
+        "loop",
         "name",
         "needed",
         "node",
         "order",
         "predecessors",
+        "stage",
         "timeout_ms",
         "tracked",
+        "undo",
+        "undoes",
     )
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, stage: Stage = Stage.MAIN, undoes: NodePlan | None = None) -> None:
         self.node = node
         self.name = node.name
-        self.key = NodeKey(node.name)
+        self.stage = stage
+        self.undoes = undoes
+        """Of the plan of undo rows: the node that they reverse."""
+        self.undo: NodePlan | None = _undo(self)
+        self.loop = "forEach" if node.for_each is not None else "repeat" if node.repeat is not None else ""
+        self.key = NodeKey(node.name, GROUP if self.loop else 0)
+        """The row at which edges end; a loop has one row more for each item or iteration, an undo one for each row
+        that is reversed."""
         self.kind = node.kind.value
         self.join = node.join
         self.needed = node.join_count if node.join is Join.COUNT else 1
@@ -65,10 +76,14 @@ class NodePlan:
         """Whether its row must be looked at when an edge settles (joins, and nodes that a join may cancel)."""
         self.ancestors: tuple[NodePlan, ...] = ()
         """With ``cancelRemaining``: everything upstream, nearest first."""
-        self.input: Payload | None = _constant(node.input)
+        self.input: Payload | None = None if self.loop or undoes is not None else _constant(node.input)
         """The attempt's input where it is the same for every run."""
         self.timeout_ms: int | None = node.timeout.constant if node.timeout is not None else None
         """The timeout where it is the same for every run."""
+
+    def is_part(self, row_index: int) -> bool:
+        """Whether a row of this plan is an item, an iteration or an undo, none of which has edges."""
+        return self.undoes is not None or row_index != self.key.index
 
     def verdict(self, settled: int, live: int) -> Verdict:
         """What a join does with so many edges settled, so many of them live."""
@@ -89,15 +104,24 @@ class NodePlan:
 class Plan:
     """A definition with its nodes planned."""
 
-    __slots__ = ("ahead", "definition", "nodes", "output_keys", "roots")
+    __slots__ = ("ahead", "definition", "finally_roots", "main_total", "nodes", "output_keys", "roots", "total")
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
+        final = definition.finally_
         self.nodes: dict[str, NodePlan] = {name: NodePlan(node) for name, node in definition.nodes.items()}
+        """Every plan by the name in its rows: nodes, finally's nodes, and undo rows."""
+        self.main_total = len(self.nodes)
+        if final is not None:
+            self.nodes |= {name: NodePlan(node, Stage.FINALLY) for name, node in final.nodes.items()}
+        self.total = len(self.nodes)
+        """Nodes of the run, those of finally included."""
+        self.nodes |= {plan.undo.name: plan.undo for plan in self.nodes.values() if plan.undo is not None}
         self.ahead: dict[str, Need] = {}
         """What settling a node will probably read; filled in by ``foresee``."""
         self.roots = tuple(self.nodes[name] for name in definition.roots)
-        self.output_keys = frozenset(NodeKey(name) for name in definition.output_reads)
+        self.finally_roots = tuple(self.nodes[name] for name in final.roots) if final is not None else ()
+        self.output_keys = frozenset(self.nodes[name].key for name in definition.output_reads)
         for plan in self.nodes.values():
             plan.predecessors = tuple(self.nodes[name] for name in plan.node.predecessors)
             chosen = frozenset(chosen_targets(plan.node))
@@ -134,6 +158,17 @@ def chosen_targets(node: Node) -> Iterable[str]:
         yield from route.next
     if node.event is not None and node.event.on_timeout is not None:
         yield from node.event.on_timeout.next or ()
+
+
+def _undo(plan: NodePlan) -> NodePlan | None:
+    undo = plan.node.undo
+    if undo is None:
+        return None
+    timeout = None if undo.timeout_ms is None else DurationTemplate.of(undo.timeout_ms)
+    node = Node(
+        name=plan.name + UNDO, kind=NodeKind.TASK, task=undo.task, input=undo.input, timeout=timeout, retry=undo.retry
+    )
+    return NodePlan(node, Stage.UNDO, plan)
 
 
 def _upstream(plan: NodePlan) -> tuple[NodePlan, ...]:

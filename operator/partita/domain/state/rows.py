@@ -17,7 +17,6 @@ from uuid import UUID
 from partita.domain.payload import Payload
 from partita.domain.record import record
 
-
 GROUP: Final = -1
 """Index of the row that stands for a whole forEach or repeat; its items and iterations count from 0."""
 UNDO: Final = "~undo"

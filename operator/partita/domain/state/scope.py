@@ -143,7 +143,7 @@ def _foresee_downstream(draft: Draft, plan: NodePlan | None) -> None:
         if current.name in found:
             continue
         found.add(current.name)
-        wanted.update(NodeKey(name) for name in current.node.reads)
+        wanted.update(draft.plan.nodes[name].key for name in current.node.reads)
         if current.node.reads_from:
             wanted.update(source.key for source in current.predecessors)
         pending.extend(target for target, _ in current.edges)
