@@ -32,6 +32,11 @@ DETAILS_LIMIT: Final = 65_536
 """Bytes of an error's details: they are kept with the node, in the history and, at the end, with the run."""
 
 
+def _is_ours(kind: type) -> bool:
+    """Whether a class belongs to this package, and so may have a reserved type; a subclass elsewhere may not."""
+    return kind.__module__.partition(".")[0] == "partita"
+
+
 class TaskError(Exception):
     """A failure with a type that manifests can match; subclass it and set ``error_type``.
 
@@ -49,7 +54,7 @@ class TaskError(Exception):
                 f"{cls.__name__}: error_type: {cls.error_type!r} is no error type; "
                 "expected lower-case letters, digits and underscores, at most 63"
             )
-        if cls.error_type in RESERVED and cls.__module__ != __name__:
+        if cls.error_type in RESERVED and not _is_ours(cls):
             raise TypeError(f"{cls.__name__}: error_type: {cls.error_type!r} is given by the engine only")
 
     def __init__(self, message: str = "", *, details: Json = None) -> None:
@@ -78,6 +83,18 @@ class Fatal(TaskError):
     error_type = "fatal"
 
 
+class BuiltinError(TaskError):
+    """A failure of a built-in task, of any type, also a reserved or a computed one (``http_404``).
+
+    ``after_ms`` asks for no retry; it is the pause before the one that a tier grants.
+    """
+
+    def __init__(self, kind: str, message: str, *, details: Json = None, after_ms: int | None = None) -> None:
+        super().__init__(message, details=details)
+        self.kind = kind
+        self.after_ms = after_ms
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What is reported of a failed attempt."""
@@ -96,6 +113,8 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _described(error: BaseException) -> Failure:
+    if isinstance(error, BuiltinError):
+        return Failure(ErrorInfo(error.kind, _message(error), _details(error.details)), False, error.after_ms)
     if isinstance(error, TaskError):
         # a subclass may have an __init__ that does not call ours
         info = ErrorInfo(_own_type(error), _message(error), _details(getattr(error, "details", None)))
@@ -109,7 +128,12 @@ def _own_type(error: TaskError) -> str:
     name = error.error_type
     if not isinstance(name, str) or not _TYPE.fullmatch(name):
         return type_of(type(error))
-    return name if name not in RESERVED or isinstance(error, Fatal) else type_of(type(error))
+    return name if name not in RESERVED or isinstance(error, Fatal) or _is_ours(type(error)) else type_of(type(error))
+
+
+def _is_ours(kind: type[TaskError]) -> bool:
+    """Whether a class belongs to this package, and so may have a reserved type; a subclass elsewhere may not."""
+    return kind.__module__.partition(".")[0] == "partita"
 
 
 def type_of(kind: type[BaseException]) -> str:
