@@ -89,6 +89,8 @@ class BuiltinError(TaskError):
     ``after_ms`` asks for no retry; it is the pause before the one that a tier grants.
     """
 
+    error_type = "builtin"
+
     def __init__(self, kind: str, message: str, *, details: Json = None, after_ms: int | None = None) -> None:
         super().__init__(message, details=details)
         self.kind = kind
