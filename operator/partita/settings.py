@@ -19,6 +19,7 @@ from typing import Final
 from partita.database_url import url_problem
 from partita.domain.errors import InvalidError, Problem
 from partita.environment import read, variable
+from partita.targets import target_problem
 
 FIXED: Final = {"PARTITA_MIGRATIONS_URL": ("database", "migrations_url")}
 _URLS: Final = ("url", "migrations_url", "read_url")
@@ -135,6 +136,21 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHttpSettings:
+    """Requests of the built-in task ``partita.http``."""
+
+    allowed_targets: tuple[str, ...] = field(default=(), metadata={"check": target_problem})
+    """Hosts (``*.`` before one means every name below it) and networks that may be reached although they are not
+    public."""
+    connections: int = _int(100, 1, 10_000)
+    """Most connections of one worker at the same time."""
+    connect_timeout_ms: int = _int(10_000, 100, 600_000)
+    """How long it may take to look a name up and connect."""
+    redirects: int = _int(5, 0, 20)
+    """Most redirects that one request follows; they never leave the scheme, host and port of its URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
     """The Kubernetes operator."""
 
@@ -204,6 +220,7 @@ class Settings:
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    worker_http: WorkerHttpSettings = field(default_factory=WorkerHttpSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)

@@ -47,7 +47,11 @@ RESERVED: Final = (
     ErrorType(INPUT_TOO_LARGE, "the evaluated input of a task is larger than the limit"),
     ErrorType(UNKNOWN_TASK_TYPE, "workers that took the task do not know its type, more often than the budget allows"),
     ErrorType("max_iterations", "a repeat did not end within maxIterations", later=True),
-    ErrorType("http_*", "partita.http got a status that it does not expect, such as http_404", later=True),
+    ErrorType(
+        "http_*",
+        "partita.http got a status that it does not expect, such as http_404, or no usable answer, "
+        "such as http_unreachable",
+    ),
     ErrorType("exit_*", "the container of a job ended with this exit code, such as exit_1", later=True),
 )
 """Every reserved type, in the order of the documentation."""
