@@ -115,6 +115,14 @@ class TimerKey:
     index: int
 
 
+class ChildWait(NamedTuple):
+    """Waits that this run keeps for a node of a subflow's run."""
+
+    child: UUID
+    node: str
+    index: int
+
+
 @record
 class Consumed:
     """A buffered signal that a wait took, or refused; ``signal_id`` names its record."""
@@ -199,7 +207,10 @@ class Effects:
     drop_timers: set[TimerKey] = field(default_factory=set)
     waits: list[WaitRow] = field(default_factory=list)
     drop_waits: set[NodeKey] = field(default_factory=set)
-    """Nodes whose waits are deleted."""
+    """Nodes of this run whose own waits are deleted; those that it keeps for a child's node of the same name stay."""
+    drop_child_waits: set[ChildWait] = field(default_factory=set)
+    """Waits that are deleted although a child's: all alternatives of its node. Names differ from ``drop_waits``, as a
+    child's nodes may be called like this run's."""
     drop_work: set[NodeKey] = field(default_factory=set)
     """Nodes whose ready row and lease are deleted (cancelled, or overtaken)."""
     withdraw: bool = False
