@@ -37,6 +37,13 @@ def derived_id(cr_uid: str, created: datetime) -> UUID:
     return make_id(to_milliseconds(created), digest >> (256 - _FREE_BITS))
 
 
+def child_id(parent: UUID, generation: int, node: str, index: int, attempt: int, now: datetime) -> UUID:
+    """The id of the child run of an attempt: the moment and a digest of what started it."""
+    name = f"partita/child/1/{parent}/{generation}/{node}/{index}/{attempt}"
+    digest = int.from_bytes(sha256(name.encode()).digest(), "big")
+    return make_id(to_milliseconds(now), digest >> (256 - _FREE_BITS))
+
+
 def to_milliseconds(moment: datetime) -> int:
     """Whole milliseconds since 1970 of an aware datetime."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)

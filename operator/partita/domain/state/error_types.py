@@ -1,11 +1,12 @@
 """The error types that Partita itself gives, and what a match list takes.
 
 Invariant: every reserved type that the engine can record is in ``RESERVED``; the table in the documentation is made
-from it. A task may use any other type for its own failures.
+from it. A task may use any other type of ``PATTERN`` for its own failures, and no other can be matched.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +25,12 @@ class ErrorType:
     """Kept for a later version: nothing in this one records it."""
 
 
+LONGEST: Final = 63
+"""Characters of an error type."""
+PATTERN: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+"""The form of every error type: what workers report, ``fail`` gives and match lists name."""
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
 TIMEOUT: Final = "timeout"
 SCHEDULE_TO_START: Final = "schedule_to_start"
 LEASE_LOST: Final = "lease_lost"
@@ -34,6 +41,9 @@ NO_CASE_MATCHED: Final = "no_case_matched"
 OUTPUT_TOO_LARGE: Final = "output_too_large"
 INPUT_TOO_LARGE: Final = "input_too_large"
 UNKNOWN_TASK_TYPE: Final = "unknown_task_type"
+DEFINITION_NOT_FOUND: Final = "definition_not_found"
+INVALID_INPUT: Final = "invalid_input"
+DEPTH_EXCEEDED: Final = "depth_exceeded"
 
 RESERVED: Final = (
     ErrorType(TIMEOUT, "an attempt, a wait for an event or the whole run took longer than its timeout"),
@@ -41,11 +51,16 @@ RESERVED: Final = (
     ErrorType(LEASE_LOST, "workers stopped renewing their lease on the task more often than the budget allows"),
     ErrorType(EXPRESSION, "an expression of the node could not be evaluated on this data", any_matches=False),
     ErrorType(FATAL, "the task gave up for good; only an explicit match takes it", any_matches=False),
-    ErrorType(CANCELLED, "the run ended, or a join no longer needed the node", any_matches=False),
+    ErrorType(
+        CANCELLED, "the run ended, a join no longer needed the node, or its child was cancelled", any_matches=False
+    ),
     ErrorType(NO_CASE_MATCHED, "no case of a switch was true and there is no case without when"),
     ErrorType(OUTPUT_TOO_LARGE, "the output is larger than the limit"),
-    ErrorType(INPUT_TOO_LARGE, "the evaluated input of a task is larger than the limit"),
+    ErrorType(INPUT_TOO_LARGE, "the evaluated input of a task or child is larger than the limit"),
     ErrorType(UNKNOWN_TASK_TYPE, "workers that took the task do not know its type, more often than the budget allows"),
+    ErrorType(DEFINITION_NOT_FOUND, "the definition, or the version of it, that a child is to run does not exist"),
+    ErrorType(INVALID_INPUT, "the input of a child does not fit the inputSchema of its definition"),
+    ErrorType(DEPTH_EXCEEDED, "a child would have more ancestors than are allowed"),
     ErrorType("max_iterations", "a repeat did not end within maxIterations", later=True),
     ErrorType(
         "http_*",
@@ -57,7 +72,20 @@ RESERVED: Final = (
 """Every reserved type, in the order of the documentation."""
 
 ANY: Final = "any"
+_OWN: Final = frozenset({ANY, *(entry.name for entry in RESERVED)})
+_FAMILIES: Final = tuple(entry.name.removesuffix("*") for entry in RESERVED if entry.name.endswith("*"))
 _NOT_BY_ANY: Final = frozenset(entry.name for entry in RESERVED if not entry.any_matches)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether only Partita itself gives this type, or it has another meaning in match lists."""
+    return name in _OWN or name.startswith(_FAMILIES)
+
+
+def type_named(text: str) -> str:
+    """The type that an exception class of this name has (``CardDeclined`` → ``card_declined``); empty if none."""
+    name = re.sub(r"[^a-z0-9_]", "_", _WORD_START.sub("_", text[: 2 * LONGEST]).lower().strip("_"))
+    return name if PATTERN.match(name) and len(name) <= LONGEST else ""
 
 
 def matches(match: Sequence[str], error_type: str) -> bool:

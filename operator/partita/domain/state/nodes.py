@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import DurationTemplate, ExpressionError
 from partita.domain.payload import Json, Payload
+from partita.domain.state.children import start_child
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import Enqueue, TimerKey
 from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
@@ -54,7 +55,8 @@ def _fail(draft: Draft, plan: NodePlan, row: TaskRow | None, error: ErrorInfo) -
     fail(draft, plan, image, error)
 
 
-def _start_task(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
+def _start_attempts(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
+    """A task or a child: its input is evaluated once, for all its attempts."""
     payload = plan.input
     if payload is None:
         template = plan.node.input
@@ -64,22 +66,36 @@ def _start_task(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
         if error is not None:
             _fail(draft, plan, row, error)
             return
-    timeout_ms = attempt_timeout(draft, plan)
     image = draft.image(plan, row)
     image.input = payload
-    image.attempt = 1
-    draft.activate(image, NodeState.QUEUED)
-    _offer(draft, plan, image, timeout_ms)
+    launch(draft, plan, image)
+
+
+def launch(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    """Begin the first attempt of a row (an image) that has its input: of a plain node or of a part of a loop.
+
+    Raises Lacking, ExpressionError.
+    """
+    row.attempt = 1
+    try:
+        enqueue(draft, plan, row)
+    except ExpressionError:
+        row.attempt = 0
+        raise
 
 
 def enqueue(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    """Queue the attempt that the row (an image) counts, unless the run is suspended. Raises Lacking, ExpressionError.
+    """Begin the attempt that the row (an image) counts, unless the run is suspended. Raises Lacking, ExpressionError.
 
-    A Queued row without a ready row is what a suspended run has: the run's resumption enqueues it.
+    A Queued row without a ready row is what a suspended run has: the run's resumption begins its attempt.
     """
-    timeout_ms = 0 if draft.suspended else attempt_timeout(draft, plan)
-    draft.activate(row, NodeState.QUEUED)
-    if not draft.suspended:
+    if draft.suspended:
+        draft.activate(row, NodeState.QUEUED)
+    elif plan.kind == "workflow":
+        start_child(draft, plan, row)
+    else:
+        timeout_ms = attempt_timeout(draft, plan)
+        draft.activate(row, NodeState.QUEUED)
         _offer(draft, plan, row, timeout_ms)
 
 
@@ -170,7 +186,8 @@ def _as_time(value: Json) -> datetime:
 
 
 _STARTERS: dict[str, Callable[[Draft, NodePlan, TaskRow | None], None]] = {
-    "task": _start_task,
+    "task": _start_attempts,
+    "workflow": _start_attempts,
     "switch": _start_switch,
     "compute": _start_compute,
     "wait": _start_wait,
