@@ -9,18 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from partita.domain.expressions.errors import ExpressionError
+from partita.domain.expressions.errors import BudgetError, ExpressionError
 from partita.domain.expressions.frame import Frame
 from partita.domain.expressions.values import Value, kind
 
 Evaluate = Callable[[Frame], Value]
 Loop = Callable[[Frame, list[Value]], Value]
+ERROR_COST: Final = 24
+"""Visits that making an error takes."""
 
 
 def _boolean(value: Value, macro: str) -> bool:
     if type(value) is bool:
         return value
     raise ExpressionError(f"{macro} needs a boolean for each item, found {kind(value)}")
+
+
+def swallowed(frame: Frame, first: ExpressionError | None, error: ExpressionError) -> ExpressionError:
+    """Pay for an error beside which another value may still decide, and keep the first one."""
+    if isinstance(error, BudgetError):
+        raise error
+    frame.spend(ERROR_COST)
+    return first or error
 
 
 def _quantifier(macro: str, *, decides: bool) -> Callable[[Evaluate, Evaluate | None, int], Loop]:
@@ -33,7 +43,7 @@ def _quantifier(macro: str, *, decides: bool) -> Callable[[Evaluate, Evaluate | 
                     if _boolean(body(frame), macro) is decides:
                         return decides
                 except ExpressionError as error:  # another item may still decide
-                    failure = failure or error
+                    failure = swallowed(frame, failure, error)
             if failure is not None:
                 raise failure
             return not decides

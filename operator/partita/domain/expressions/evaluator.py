@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from partita.domain.expressions.analysis import TYPES, function_of
-from partita.domain.expressions.comprehensions import MACROS
+from partita.domain.expressions.comprehensions import MACROS, swallowed
 from partita.domain.expressions.errors import ExpressionError
 from partita.domain.expressions.frame import Frame
 from partita.domain.expressions.functions import charge
@@ -109,11 +109,11 @@ def _index(node: Index, bound: Bound) -> Evaluate:
 def _call(node: Call, bound: Bound) -> Evaluate:
     function, args = function_of(node)
     parts = [compile_tree(arg, bound) for arg in args]
-    body = function.body
+    body, cost = function.body, function.cost
 
     def call(frame: Frame) -> Value:
         values = [part(frame) for part in parts]
-        charge(frame, values)
+        charge(frame, values, cost)
         return body(frame, *values)
 
     return call
@@ -169,7 +169,7 @@ def logic(parts: Sequence[Evaluate], operator: str) -> Evaluate:
             try:
                 value = part(frame)
             except ExpressionError as error:
-                failure = failure or error
+                failure = swallowed(frame, failure, error)
                 continue
             if value is decides:
                 return bool(value)

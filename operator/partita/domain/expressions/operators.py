@@ -125,10 +125,10 @@ def contained(frame: Frame, left: Value, right: Value) -> bool:
 
 
 def _ordering(sign: str, compare: Callable[[Value, Value], bool]) -> Operation:
-    def apply(_: Frame, left: Value, right: Value) -> bool:
+    def apply(frame: Frame, left: Value, right: Value) -> bool:
         if type(left) is type(right) and type(left) in NUMBERS:
             return compare(left, right)
-        if not comparable(left, right):
+        if not comparable(frame, left, right):
             raise ExpressionError(f"{kind(left)} {sign} {kind(right)} is not defined; expected two values of one kind")
         return compare(left, right)
 

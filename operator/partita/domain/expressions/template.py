@@ -163,6 +163,7 @@ def _single(part: str | Program) -> tuple[_Render | None, Json]:
 
     def render_token(frame: Frame) -> Json:
         try:
+            frame.spend(limits.TOKEN_VISITS)
             value = json(frame)
         except ExpressionError as error:
             raise located(source, error) from error
@@ -206,6 +207,7 @@ def _joined(frame: Frame, parts: list[str | Program]) -> str:
 
 def _shown(frame: Frame, part: Program) -> str:
     try:
+        frame.spend(limits.TOKEN_VISITS)
         shown = _text(part.value(frame))
     except ExpressionError as error:
         raise located(part.source, error) from error

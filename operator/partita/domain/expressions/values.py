@@ -17,6 +17,8 @@ from partita.domain.expressions.frame import Frame
 
 Value = Any
 """A value as described above."""
+Key = tuple[type | None, Value]
+"""A hashable stand-in for a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ TYPE_NAMES: Final[dict[type, str]] = {
     TypeName: "type",
 }
 NUMBERS: Final = frozenset({int, float})
-_ORDERED: Final = frozenset({str, bool, datetime, timedelta})
+_ORDERED: Final = frozenset({bool, datetime, timedelta})
+_SHORT_TEXT: Final = 1024
+"""Characters below which comparing texts costs nothing beside finding them."""
 _SCALARS: Final = frozenset({type(None), bool, int, float, str, datetime, timedelta, TypeName})
 
 
@@ -59,20 +63,45 @@ def equal(frame: Frame, left: Value, right: Value) -> bool:
     first, second = type(left), type(right)
     if first is not second:
         return first in NUMBERS and second in NUMBERS and bool(left == right)
+    if first is str:
+        return len(left) == len(right) and _texts_compared(frame, left, right) and bool(left == right)
     if first in _SCALARS:
         return bool(left == right)
     if len(left) != len(right):
         return False
-    frame.spend(len(left))
+    frame.spend(4 + 3 * len(left))
     if first is dict:
         return all(key in right and equal(frame, value, right[key]) for key, value in left.items())
     return all(equal(frame, a, b) for a, b in zip(left, right, strict=True))
 
 
-def comparable(left: Value, right: Value) -> bool:
-    """Whether ``<`` is defined between the two."""
+def key_of(frame: Frame, value: Value) -> Key:
+    """What equal values have in common, to look them up by: two keys are the same exactly if the values are equal."""
+    first = type(value)
+    if first is list:
+        frame.spend(4 + 4 * len(value))
+        return (list, tuple([key_of(frame, item) for item in value]))
+    if first is dict:
+        frame.spend(4 + 6 * len(value))
+        return (dict, frozenset([(name, key_of(frame, item)) for name, item in value.items()]))
+    if first is str:
+        frame.text(len(value))
+    return (None if first in NUMBERS else first, value)
+
+
+def comparable(frame: Frame, left: Value, right: Value) -> bool:
+    """Whether ``<`` is defined between the two; pays for the comparison."""
     first, second = type(left), type(right)
+    if first is second is str:
+        return _texts_compared(frame, left, right)
     return (first in NUMBERS and second in NUMBERS) or (first is second and first in _ORDERED)
+
+
+def _texts_compared(frame: Frame, left: str, right: str) -> bool:
+    """Pay for comparing two texts; always true."""
+    if (length := min(len(left), len(right))) >= _SHORT_TEXT:
+        frame.spend(length >> 10)
+    return True
 
 
 def rfc3339(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from partita.domain.expressions.errors import ExpressionError
 from partita.domain.expressions.frame import Frame
 from partita.domain.expressions.functions.registry import expect, function
-from partita.domain.expressions.functions.times import parse_span, parse_time
+from partita.domain.expressions.functions.times import SPAN_COST, TIME_COST, parse_span, parse_time
 from partita.domain.expressions.operators import INT_MAX, INT_MIN, checked
 from partita.domain.expressions.values import TYPE_NAMES, TypeName, Value, kind, text
 
@@ -21,7 +21,9 @@ def _impossible(name: str, value: Value) -> ExpressionError:
     return ExpressionError(f"{name}({kind(value)}) is not defined")
 
 
-@function("value", "an integer from a double (towards zero), a text, or a time (seconds since 1970)", name="int")
+@function(
+    "value", "an integer from a double (towards zero), a text, or a time (seconds since 1970)", name="int", cost=8
+)
 def int_(_: Frame, value: Value) -> int:
     match value:
         case bool():
@@ -42,7 +44,7 @@ def int_(_: Frame, value: Value) -> int:
             raise _impossible("int", value)
 
 
-@function("value", "a double from an integer or a text")
+@function("value", "a double from an integer or a text", cost=8)
 def double(_: Frame, value: Value) -> float:
     match value:
         case bool():
@@ -57,7 +59,7 @@ def double(_: Frame, value: Value) -> float:
             raise _impossible("double", value)
 
 
-@function("value", "a number, boolean, time or duration as text")
+@function("value", "a number, boolean, time or duration as text", cost=10)
 def string(_: Frame, value: Value) -> str:
     shown = text(value)
     if shown is None:
@@ -84,11 +86,11 @@ def type_(_: Frame, value: Value) -> TypeName:
     return TypeName(TYPE_NAMES.get(type(value), "dyn"))
 
 
-@function("value", "a time from RFC 3339 text or from seconds since 1970")
+@function("value", "a time from RFC 3339 text or from seconds since 1970", cost=TIME_COST)
 def timestamp(_: Frame, value: Value) -> datetime:
     return value if type(value) is datetime else parse_time(value)
 
 
-@function("text", "a span of time such as 1h30m, 45s, 1d")
+@function("text", "a span of time such as 1h30m, 45s, 1d", cost=SPAN_COST)
 def duration(_: Frame, value: Value) -> timedelta:
     return value if type(value) is timedelta else parse_span(expect(value, str, "duration"))

@@ -38,13 +38,13 @@ def _utf8(value: Value, role: str) -> bytes:
         raise ExpressionError(f"{role}: the text holds half a character") from error
 
 
-@function("text", "its UTF-8 bytes in Base64")
+@function("text", "its UTF-8 bytes in Base64", cost=10)
 def base64(frame: Frame, value: Value) -> str:
     data = _utf8(value, "base64")
     frame.text(len(data) * 4 // 3)
     return _base64.b64encode(data).decode()
 
 
-@function("text", "hexadecimal SHA-256 of its UTF-8 bytes")
+@function("text", "hexadecimal SHA-256 of its UTF-8 bytes", cost=14)
 def sha256(_: Frame, value: Value) -> str:
     return hashlib.sha256(_utf8(value, "sha256")).hexdigest()

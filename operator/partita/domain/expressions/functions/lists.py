@@ -8,7 +8,7 @@ from partita.domain.expressions.errors import ExpressionError
 from partita.domain.expressions.frame import Frame
 from partita.domain.expressions.functions.registry import expect, function
 from partita.domain.expressions.operators import add
-from partita.domain.expressions.values import NUMBERS, Value, comparable, equal, kind
+from partita.domain.expressions.values import NUMBERS, Key, Value, comparable, key_of, kind
 
 
 @function(
@@ -70,30 +70,22 @@ def sum_(frame: Frame, items: Value) -> Value:
 
 @function("list", "each value once, in order of first appearance")
 def distinct(frame: Frame, items: Value) -> list[Value]:
-    seen: set[tuple[bool, Value]] = set()
-    odd: list[Value] = []
+    seen: set[Key] = set()
     kept: list[Value] = []
     for item in expect(items, list, "distinct"):
-        if type(item) in (list, dict):
-            frame.spend(len(odd))
-            if any(equal(frame, item, other) for other in odd):
-                continue
-            odd.append(item)
-        elif (key := (type(item) is bool, item)) in seen:
-            continue
-        else:
+        if (key := key_of(frame, item)) not in seen:
             seen.add(key)
-        kept.append(item)
+            kept.append(item)
     return kept
 
 
-@function("list", "in ascending order; all numbers, all texts or all times")
+@function("list", "in ascending order; all numbers, all texts or all times", cost=12)
 def sort(frame: Frame, items: Value) -> list[Value]:
     count = len(expect(items, list, "sort"))
     frame.spend(count * count.bit_length())
 
     def compare(left: Value, right: Value) -> int:
-        if not comparable(left, right):
+        if not comparable(frame, left, right):
             raise ExpressionError(f"sort: cannot order {kind(left)} and {kind(right)}")
         return int(left > right) - int(left < right)
 

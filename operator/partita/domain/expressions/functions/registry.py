@@ -28,20 +28,26 @@ class Function:
     most: int
     summary: str
     body: Body
+    cost: int
+    """Visits of one call on small arguments."""
 
+
+USUAL_COST: Final = 4
 
 FUNCTIONS: Final[dict[str, Function]] = {}
 """Every function, by name."""
 
 
-def function(parameters: str, summary: str, *, name: str = "", optional: int = 0) -> Callable[[Body], Body]:
+def function(
+    parameters: str, summary: str, *, name: str = "", optional: int = 0, cost: int = USUAL_COST
+) -> Callable[[Body], Body]:
     """Register a function under its own (or the given) name; the last ``optional`` parameters may be left out."""
 
     def register(body: Body) -> Body:
         count = parameters.count(",") + 1
         least, most = (1, 64) if parameters.endswith("…") else (count - optional, count)
         label = name or body.__name__.rstrip("_")
-        FUNCTIONS[label] = Function(label, parameters, least, most, summary, body)
+        FUNCTIONS[label] = Function(label, parameters, least, most, summary, body, cost)
         return body
 
     return register
@@ -54,9 +60,8 @@ def expect(value: Value, wanted: type, role: str) -> Value:
     raise ExpressionError(f"{role}: expected {kind(wanted())}, found {kind(value)}")
 
 
-def charge(frame: Frame, args: list[Value]) -> None:
-    """Pay for the arguments of a call, which a function may have to read in full."""
-    cost = 1
+def charge(frame: Frame, args: list[Value], cost: int) -> None:
+    """Pay for a call and for its arguments, which a function may have to read in full."""
     for value in args:
         if type(value) is str:
             cost += len(value) >> 6

@@ -11,6 +11,7 @@ from partita.domain.expressions.values import Value, kind, text
 from partita.domain.patterns import compile_pattern
 
 _VERB = re.compile(r"%(?:%|(0?[0-9]{0,2})(?:\.([0-9]{1,2}))?([sdfexXob]))")
+_VERB_COST = 8
 
 
 @function("text, part", "whether the text contains the part")
@@ -28,7 +29,7 @@ def ends_with(_: Frame, value: Value, suffix: Value) -> bool:
     return bool(expect(value, str, "endsWith").endswith(expect(suffix, str, "endsWith")))
 
 
-@function("text, pattern", "whether the regular expression (RE2 syntax, written out) occurs in the text")
+@function("text, pattern", "whether the regular expression (RE2 syntax, written out) occurs in the text", cost=8)
 def matches(frame: Frame, value: Value, pattern: Value) -> bool:
     compiled = compile_pattern(pattern)
     frame.spend(compiled.work(expect(value, str, "matches")) >> 5)
@@ -73,7 +74,7 @@ def upper(_: Frame, value: Value) -> str:
     return str(expect(value, str, "upper").upper())
 
 
-@function("text, old, new", "every occurrence of old replaced")
+@function("text, old, new", "every occurrence of old replaced", cost=10)
 def replace(frame: Frame, value: Value, old: Value, new: Value) -> str:
     for part in (value, old, new):
         expect(part, str, "replace")
@@ -97,6 +98,7 @@ def format_(frame: Frame, pattern: Value, args: Value) -> str:
     def one(match: re.Match[str]) -> str:
         if match[0] == "%%":
             return "%"
+        frame.spend(_VERB_COST)
         if not left:
             raise ExpressionError("format: more verbs than items in the list")
         return _verb(left.pop(), match[1] or "", match[2], match[3])

@@ -25,6 +25,10 @@ _MICROSECONDS: Final = {
     "ns": 1e-3, "us": 1, "µs": 1, "ms": 1_000, "s": 1_000_000,
     "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000,
 }  # fmt: skip
+TIME_COST: Final = 24
+"""Visits that reading a time, or a part of one, takes."""
+SPAN_COST: Final = 100
+"""Visits that reading a span of time takes."""
 _OFFSET = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})\Z")
 
 
@@ -88,7 +92,7 @@ def _part(name: str, summary: str, read: str) -> None:
     def body(_: Frame, moment: Value, zone: Value = "") -> int:
         return _READ[read](_local(moment, zone))
 
-    function("time, zone", summary, name=name, optional=1)(body)
+    function("time, zone", summary, name=name, optional=1, cost=TIME_COST)(body)
 
 
 _READ: Final[dict[str, Callable[[datetime], int]]] = {
@@ -118,7 +122,7 @@ def _clock(name: str, summary: str, unit: timedelta, read: str) -> None:
         moment = _local(value, zone)
         return moment.microsecond // 1000 if read == "microsecond" else int(getattr(moment, read))
 
-    function("time or duration, zone", summary, name=name, optional=1)(body)
+    function("time or duration, zone", summary, name=name, optional=1, cost=TIME_COST)(body)
 
 
 _clock("getHours", "the hour of a time; all hours of a duration", timedelta(hours=1), "hour")
