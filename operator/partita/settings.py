@@ -101,6 +101,8 @@ class EngineSettings:
     """Pause between searches for lapsed leases and overdue attempts."""
     inbox_tick_ms: int = _int(500, 10, 60_000)
     """Longest pause between looks for undelivered inbox rows."""
+    message_grace_ms: int = _int(2_000, 0, 600_000)
+    """How long a message between runs is left to the process that sent it, before any other delivers it."""
     upkeep_interval_ms: int = _int(60_000, 1_000, 86_400_000)
     """Pause between rounds of upkeep (expired keys, partitions ahead)."""
     claim_trail_ms: int = _int(50, 0, 60_000)
@@ -111,6 +113,12 @@ class EngineSettings:
     """How often an attempt may be taken by a worker that does not know its type before that counts as its failure."""
     asked_retries: int = _int(3, 0, 1_000)
     """Retries that a worker may ask for when no tier of the node's policy matches."""
+    loop_chunk: int = _int(500, 1, 5_000)
+    """Items of a forEach that one transaction makes; a larger window is filled by several."""
+    drain_ms: int = _int(60_000, 0, 86_400_000)
+    """How long undo waits for attempts in flight to report, before what they did counts as unknown."""
+    undo_tries: int = _int(5, 1, 1_000)
+    """Tries of an undo task whose definition has no default retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +150,6 @@ class WorkerHttpSettings:
     allowed_targets: tuple[str, ...] = field(default=(), metadata={"check": target_problem})
     """Hosts (``*.`` before one means every name below it) and networks that may be reached although they are not
     public."""
-    connections: int = _int(100, 1, 10_000)
-    """Most connections of one worker at the same time."""
     connect_timeout_ms: int = _int(10_000, 100, 600_000)
     """How long it may take to look a name up and connect."""
     redirects: int = _int(5, 0, 20)
@@ -194,6 +200,10 @@ class LimitSettings:
     """Largest output that is shown in a status."""
     attempt_timeout_ms: int = _int(300_000, 100, 365 * 86_400_000)
     """Time limit of an attempt when neither node nor definition sets one."""
+    child_depth: int = _int(50, 1, 1_000)
+    """Most ancestors of a run, so that definitions that start each other come to an end."""
+    loop_items: int = _int(10_000, 1, 1_000_000)
+    """Most items of a forEach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
