@@ -6,6 +6,11 @@ Each attempt that was spent leaves one line of history; one that was handed back
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
 from partita.domain.expressions import ExpressionError
 from partita.domain.model import Tier
 from partita.domain.state.draft import Draft
@@ -27,6 +32,16 @@ from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, Ti
 from partita.domain.state.scope import error_view, scope_of
 
 STALE = Reply("stale")
+
+
+class Asked(NamedTuple):
+    """Whether a worker asked for a retry, and when."""
+
+    asked: bool
+    after_ms: int | None
+
+
+_NOT_ASKED: Final = Asked(asked=False, after_ms=None)
 
 AttemptEvent = TaskCompleted | TaskFailed | LeaseLost | AttemptTimedOut | ScheduleToStartExpired
 
@@ -50,7 +65,7 @@ def task_completed(draft: Draft, event: TaskCompleted) -> None:
     plan, row = current
     error = oversize(draft, event.output, "output")
     if error is not None:
-        _spent(draft, plan, row, event, "TaskFailed", error, worker=event.worker)
+        spent(draft, plan, row, "TaskFailed", error, worker=event.worker, started_at=event.started_at)
         return
     draft.begin()
     draft.note("TaskCompleted", key=row.key, attempt=event.attempt, who=event.worker, started_at=event.started_at)
@@ -62,8 +77,8 @@ def task_failed(draft: Draft, event: TaskFailed) -> None:
     """The attempt failed. Raises Lacking."""
     current = _current(draft, event)
     if current is not None:
-        asked, after_ms = event.retryable, event.retry_after_ms
-        _spent(draft, *current, event, "TaskFailed", event.error, worker=event.worker, asked=asked, after_ms=after_ms)
+        asked = Asked(event.retryable, event.retry_after_ms)
+        spent(draft, *current, "TaskFailed", event.error, worker=event.worker, started_at=event.started_at, asked=asked)
 
 
 def attempt_timed_out(draft: Draft, event: AttemptTimedOut) -> None:
@@ -71,7 +86,7 @@ def attempt_timed_out(draft: Draft, event: AttemptTimedOut) -> None:
     current = _current(draft, event)
     if current is not None:
         error = ErrorInfo(TIMEOUT, "the attempt did not end within its timeout")
-        _spent(draft, *current, event, "AttemptTimedOut", error, worker=event.worker)
+        spent(draft, *current, "AttemptTimedOut", error, worker=event.worker, started_at=event.started_at)
 
 
 def schedule_to_start_expired(draft: Draft, event: ScheduleToStartExpired) -> None:
@@ -79,7 +94,7 @@ def schedule_to_start_expired(draft: Draft, event: ScheduleToStartExpired) -> No
     current = _current(draft, event)
     if current is not None:
         error = ErrorInfo(SCHEDULE_TO_START, "no worker took the task within scheduleToStart")
-        _spent(draft, *current, event, "ScheduleToStartExpired", error)
+        spent(draft, *current, "ScheduleToStartExpired", error)
 
 
 def lease_lost(draft: Draft, event: LeaseLost) -> None:
@@ -119,48 +134,50 @@ def try_again(draft: Draft, plan: NodePlan, image: TaskRow, *, spent: bool = Tru
     propagate(draft)
 
 
-def _spent(
+def spent(
     draft: Draft,
     plan: NodePlan,
     row: TaskRow,
-    event: AttemptEvent,
     name: str,
     error: ErrorInfo,
     *,
     worker: str = "",
-    asked: bool = False,
-    after_ms: int | None = None,
+    started_at: datetime | None = None,
+    asked: Asked | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> None:
-    """An attempt is spent without success: one line of history, then a retry or the node's failure."""
+    """The row's attempt (``row``: stored) is spent without success: one line of history, then a retry or the node's
+    failure. Raises Lacking.
+    """
     draft.begin()
     image = draft.image(plan, row)
     again: Again | None = None
     final = error
     try:
-        again = _retry(draft, plan, row, error, asked=asked, after_ms=after_ms)
+        again = _retry(draft, plan, row, error, asked or _NOT_ASKED)
     except ExpressionError as problem:
         final = while_handling(problem, "retry", error)
-    draft.note(
-        name,
-        key=row.key,
-        attempt=event.attempt,
-        who=worker,
-        started_at=None if isinstance(event, ScheduleToStartExpired) else event.started_at,
-        error=error,
-        details={"retryInMs": again.delay_ms} if again is not None else None,
-    )
+    if again is not None:
+        details = {**(details or {}), "retryInMs": again.delay_ms}
+    draft.note(name, key=row.key, attempt=row.attempt, who=worker, started_at=started_at, error=error, details=details)
     image.first_failed_at = row.first_failed_at or draft.now
     if again is None:
         fail(draft, plan, image, final)
         propagate(draft)
-        return
-    image.error = error
+    else:
+        image.error = error
+        _wait_and_retry(draft, plan, image, again)
+
+
+def _wait_and_retry(draft: Draft, plan: NodePlan, image: TaskRow, again: Again) -> None:
     image.retries = again.retries
+    if image.detail is not None and image.detail.child is not None:
+        image.detail = replace(image.detail, child=None)
     if again.delay_ms <= 0:
         try_again(draft, plan, image)
     else:
         draft.activate(image, NodeState.WAITING)
-        draft.set_timer(TimerKind.BACKOFF, plan.name, again.delay_ms, row.index)
+        draft.set_timer(TimerKind.BACKOFF, plan.name, again.delay_ms, image.index)
 
 
 def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
@@ -168,15 +185,13 @@ def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     try_again(draft, plan, draft.image(plan, row))
 
 
-def _retry(
-    draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, *, asked: bool, after_ms: int | None
-) -> Again | None:
+def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: Asked) -> Again | None:
     if error.type == UNKNOWN_TASK_TYPE:
         again = after_unknown_type(row.retries, draft.limits.unknown_types)
         if again is not None:
             return again
     tiers = plan.node.retry
-    if not tiers and not asked:
+    if not tiers and not asked.asked:
         return None
 
     def holds(tier: Tier) -> bool:
@@ -187,8 +202,8 @@ def _retry(
         tiers,
         row.retries,
         error,
-        asked=asked,
-        after_ms=after_ms,
+        asked=asked.asked,
+        after_ms=asked.after_ms,
         asked_limit=draft.limits.asked_retries,
         now=draft.now,
         share=jitter_share(draft.run.id, plan.name, row.index, row.attempt),

@@ -17,6 +17,7 @@ from partita.domain.state.attempts import (
     task_completed,
     task_failed,
 )
+from partita.domain.state.child_ends import child_finished
 from partita.domain.state.controls import apply_controls, cancel, resume, suspend
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
@@ -24,6 +25,7 @@ from partita.domain.state.effects import Context, Decision, Slice
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
+    ChildFinished,
     ControlsApplied,
     DeadlineReached,
     Event,
@@ -79,4 +81,5 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {  # Any: each handler 
     ResumeRequested: resume,
     CancelRequested: cancel,
     ControlsApplied: apply_controls,
+    ChildFinished: child_finished,
 }

@@ -11,6 +11,8 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.error_types import CANCELLED, EXPRESSION, OUTPUT_TOO_LARGE
+from partita.domain.state.events import ChildFinished
+from partita.domain.state.releasing import let_go
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus
 from partita.domain.state.scope import scope_of
 
@@ -77,6 +79,25 @@ def end_run(
     run.finished_at = draft.now
     draft.note("RunFinished", key=key, error=error, details=_details(status, reason))
     draft.visible(urgent=True)
+    tell_parent(draft)
+
+
+def tell_parent(draft: Draft) -> None:
+    """A child has ended for good: the row that waits for it is told how."""
+    run = draft.run
+    parent = run.parent
+    if parent is not None:
+        output = draft.effects.output if run.status is RunStatus.SUCCEEDED else None
+        event = ChildFinished(
+            node=parent.node,
+            index=parent.index,
+            attempt=parent.attempt,
+            child=run.id,
+            status=run.status,
+            output=output,
+            error=run.error,
+        )
+        draft.send(parent.run_id, event)
 
 
 def _details(status: RunStatus, reason: str) -> dict[str, object]:
@@ -86,6 +107,7 @@ def _details(status: RunStatus, reason: str) -> dict[str, object]:
 def _cancel_unsettled(draft: Draft) -> None:
     for row in draft.unsettled():
         image = draft.image(draft.plan.nodes[row.node], row)
+        let_go(draft, draft.plan.nodes[row.node], image)
         image.state = NodeState.CANCELLED
         image.error = _RUN_ENDED
         image.finished_at = draft.now

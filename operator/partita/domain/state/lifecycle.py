@@ -23,8 +23,12 @@ from partita.domain.state.plan import plan_of
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, TimerKind, TimerRow
 
 _NULL = Payload("null", None)
-_TIMED = {TimerKind.WAIT: "wait", TimerKind.EVENT_TIMEOUT: "waitForEvent", TimerKind.BACKOFF: "task"}
-"""The kind of node that each kind of timer belongs to."""
+_TIMED = {
+    TimerKind.WAIT: ("wait",),
+    TimerKind.EVENT_TIMEOUT: ("waitForEvent",),
+    TimerKind.BACKOFF: ("task", "workflow"),
+}
+"""The kinds of node that each kind of timer belongs to."""
 
 
 def new_run(event: RunStarted, definition: Definition, now: datetime) -> RunRow:
@@ -129,7 +133,7 @@ def _start_due(draft: Draft) -> None:
 def _node_timer_due(draft: Draft, event: TimerDue) -> None:
     plan = draft.plan.nodes.get(event.node)
     row = None if plan is None or draft.terminal else draft.row(NodeKey(event.node, event.index))
-    if plan is None or row is None or row.state is not NodeState.WAITING or _TIMED[event.kind] != plan.kind:
+    if plan is None or row is None or row.state is not NodeState.WAITING or plan.kind not in _TIMED[event.kind]:
         draft.reply(STALE)
         return
     draft.begin()

@@ -6,12 +6,14 @@ waited for; every way to cancel a row goes through ``release``.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from partita.domain.state.draft import Draft
+from partita.domain.state.events import CancelRequested, WaitClosed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import NodeState, TaskRow, TimerKind
 
+_NO_LONGER: Final = "the parent no longer waits for it"
 _TIMERS: Final = (TimerKind.WAIT, TimerKind.EVENT_TIMEOUT, TimerKind.BACKOFF, TimerKind.DELAY)
 
 
@@ -22,6 +24,20 @@ def release(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
         effects.enqueue.pop(key, None)
         effects.drop_work.add(key)
     elif row.state is NodeState.WAITING:
-        if plan.node.event is not None:
+        if plan.node.event is not None and draft.run.mailbox_id is None:
             draft.drop_waits(key)
         draft.drop_timers(row, _TIMERS)
+        let_go(draft, plan, row)
+
+
+def let_go(draft: Draft, plan: NodePlan, row: TaskRow, mode: Literal["Graceful", "Now"] = "Graceful") -> None:
+    """Tell other runs that the row (before it is settled) waits for them no more: its child, or the owner of the
+    mailbox that its run shares.
+    """
+    run = draft.run
+    if row.state is not NodeState.WAITING:
+        return
+    if row.detail is not None and row.detail.child is not None:
+        draft.send(row.detail.child, CancelRequested(mode=mode, reason=_NO_LONGER, by=f"run {run.id}"))
+    elif plan.node.event is not None and run.mailbox_id is not None:
+        draft.send(run.mailbox_id, WaitClosed(child=run.id, node=row.node, index=row.index))
