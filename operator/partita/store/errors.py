@@ -31,6 +31,12 @@ class SchemaMissingError(UnavailableError):
     reason = "SchemaMissing"
 
 
+class PrivilegeMissingError(UnavailableError):
+    """The role may not do this; somebody has to grant it."""
+
+    reason = "PrivilegeMissing"
+
+
 class PartitionMissingError(UnavailableError):
     """No month partition exists for a run id."""
 
@@ -136,7 +142,7 @@ def _schema(_: BaseException, message: str) -> PartitaError:
 
 def _privilege(_: BaseException, message: str) -> PartitaError:
     hint = "partita migrate --roles, as the schema's owner"
-    return UnavailableError(f"database: the role lacks a privilege ({message})", hint=hint)
+    return PrivilegeMissingError(f"database: the role lacks a privilege ({message})", hint=hint)
 
 
 def _cancelled(_: BaseException, message: str) -> PartitaError:
