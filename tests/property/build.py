@@ -32,6 +32,7 @@ from partita.domain.model import (
     Tier,
     TimeoutRoute,
     WaitSpec,
+    WorkflowSpec,
 )
 
 Manifest = Mapping[str, Any]
@@ -133,6 +134,8 @@ class _Parts:
             return {"kind": NodeKind.WAIT, "wait": WaitSpec(self.duration(given["wait"].get("duration")), until)}
         if "compute" in given:
             return {"kind": NodeKind.COMPUTE, "compute": self.template(given["compute"])}
+        if "workflow" in given:
+            return {"kind": NodeKind.WORKFLOW, "workflow": WorkflowSpec(**given["workflow"])}
         if "waitForEvent" in given:
             return {"kind": NodeKind.WAIT_FOR_EVENT, **self._event(given["waitForEvent"] or {})}
         task = given.get("task") or {"type": "work"}
