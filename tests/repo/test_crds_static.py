@@ -32,7 +32,7 @@ PATTERNS = {
     "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$": "name of an object",
     "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$": "queue",
     "^[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?$": "task type",
-    "^[A-Za-z][A-Za-z0-9_.-]*$": "error type",
+    "^[a-z][a-z0-9_]*$": "error type",
     "^[A-Za-z][A-Za-z0-9]*$": "condition",
     "^[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?$": "signal id",
     "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$": "UUIDv7",

@@ -14,7 +14,6 @@ NAME: Final = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
 """Names of nodes: usable as identifiers of CEL."""
 QUEUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 TASK_TYPE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?\Z")
-ERROR_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 OBJECT_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
 _LABEL: Final = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*\Z")

@@ -81,7 +81,10 @@ def test_what_a_node_reads_is_told_by_any_of_its_expressions() -> None:
         ),
         (
             [task("a", input={"x": "${nodes.a.output}"})],
-            ["spec.nodes[0].input.x: node a waits for itself; expected another node"],
+            [
+                "spec.nodes[0].input.x: "
+                + "names its own node a, which has no output yet; expected another node, or previous in a repeat"
+            ],
         ),
         ([switch("s", ["s"])], ["spec.nodes[0].switch[0].next: node s leads to itself; expected another node"]),
         (

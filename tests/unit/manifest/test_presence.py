@@ -10,7 +10,7 @@ from partita.domain.manifest import parse_definition, parse_run, shapes
 from partita.domain.manifest.refusals import LATER, REFUSED
 
 EMPTY: tuple[Any, ...] = ({}, [], "", 0, False)
-NEUTRAL = {("sensitive", "False"), ("hold", "[]"), ("cancelNodes", "[]"), ("retry", "0")}
+NEUTRAL = {("sensitive", "False"), ("hold", "[]"), ("retry", "0")}
 """What happens anyway, so that it may stand."""
 
 
@@ -41,9 +41,13 @@ def test_an_empty_value_of_a_refused_field_is_refused(shape: shapes.Shape, field
     assert accepted <= NEUTRAL
 
 
-@pytest.mark.parametrize("kind", ["job", "workflow", "fail", "succeed"])
-def test_a_node_of_a_later_kind_alone_is_refused(kind: str) -> None:
-    assert _definition({kind: {}}) == [f"spec.nodes[0].{kind}"]
+@pytest.mark.parametrize(("kind", "path"), [("job", "job"), ("workflow", "workflow"), ("fail", "fail.type")])
+def test_a_node_that_is_only_an_empty_kind_is_refused(kind: str, path: str) -> None:
+    assert _definition({kind: {}}) == [f"spec.nodes[0].{path}"]
+
+
+def test_an_empty_succeed_is_a_node() -> None:
+    assert _definition({"succeed": {}}) == []
 
 
 @pytest.mark.parametrize("value", EMPTY)

@@ -8,6 +8,7 @@ later does not change the hash of what is stored.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
@@ -15,26 +16,48 @@ from typing import Any, Final
 import orjson
 
 from partita.domain.expressions import Condition, DurationTemplate, Template
-from partita.domain.model import Definition
+from partita.domain.model import Definition, Node
 
-_LEFT_OUT: Final = {"Definition": {"name", "namespace", "content_hash", "roots", "output_reads"},
-                    "Node": {"predecessors", "successors", "reads", "reads_input", "reads_from"}}  # fmt: skip
-"""Fields that follow from others or do not belong to the spec."""
+_LEFT_OUT: Final = {
+    "Definition": {"name", "namespace", "content_hash", "roots", "output_reads", "nodes", "subflows", "finally_"},
+    "Finally": {"nodes", "roots"},
+    "Node": {"predecessors", "successors", "reads", "reads_input", "reads_from"},
+}
+"""Fields that follow from others, do not belong to the spec, or are written by hand here."""
 _WRITTEN: Final = "dependsOn"
 
 
-def content_hash(definition: Definition, depends: dict[str, tuple[str, ...]]) -> str:
-    """Hex SHA-256 of the canonical form; ``depends`` are the written ``dependsOn`` lists."""
-    form = _form(definition)
-    for node in form["nodes"]:
-        if depends.get(node["name"]):
-            node[_WRITTEN] = depends[node["name"]]
+Depends = Mapping[tuple[str, str], tuple[str, ...]]
+
+
+def content_hash(definition: Definition, depends: Depends) -> str:
+    """Hex SHA-256 of the canonical form; ``depends`` are the written ``dependsOn`` lists by subflow and node."""
+    form = _flow(definition, depends)
+    if definition.subflows:
+        form["subflows"] = {name: _flow(flow, depends) for name, flow in definition.subflows.items()}
+        for flow in form["subflows"].values():
+            flow.pop("config", None)  # the same object in all of them
     return hashlib.sha256(orjson.dumps(form, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def _flow(flow: Definition, depends: Depends) -> dict[str, Any]:
+    form = _fields(flow)
+    form["nodes"] = [_node(node, flow, depends) for node in flow.nodes.values()]
+    if flow.finally_ is not None:
+        form["finally_"] = _fields(flow.finally_)
+        form["finally_"]["nodes"] = [_node(node, flow, depends) for node in flow.finally_.nodes.values()]
+    return form
+
+
+def _node(node: Node, flow: Definition, depends: Depends) -> dict[str, Any]:
+    form = _fields(node)
+    written = depends.get((flow.subflow, node.name))
+    if written:
+        form[_WRITTEN] = written
+    return form
+
+
 def _form(value: Any) -> Any:
-    if isinstance(value, Definition):
-        return {**_fields(value), "nodes": [_form(node) for node in value.nodes.values()]}
     if isinstance(value, Condition | Template | DurationTemplate):
         return _source(value)
     if isinstance(value, tuple):

@@ -12,13 +12,13 @@ from typing import Any, Final
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.canonical import content_hash
-from partita.domain.manifest.exclusive import exclusive_problems
-from partita.domain.manifest.expressions import COMMON, Expressions
-from partita.domain.manifest.graph import build_graph, connected, cycle_problems, join_problems, unknown_node
-from partita.domain.manifest.nodes import NodeDraft, read_node
+from partita.domain.manifest.exclusive import Work
+from partita.domain.manifest.expressions import Expressions
+from partita.domain.manifest.flow import FlowDraft, check_flow, read_flow
 from partita.domain.manifest.policies import NodeDefaults, read_defaults
 from partita.domain.manifest.reader import Fields, kind_of
 from partita.domain.manifest.text import text_problems
+from partita.domain.manifest.variables import COMMON
 from partita.domain.model import Definition
 from partita.domain.names import NAMESPACE_NAME, OBJECT, PREFIX
 from partita.domain.nearest import hint_budget
@@ -64,6 +64,8 @@ def header_problems(manifest: Mapping[str, Any], kind: str) -> Iterator[Problem]
         value = manifest.get(key)
         if value is not None and value != wanted:
             yield Problem(key, f"is {shortened(repr(value))}; expected {wanted}")
+        elif value is None and key == "apiVersion" and manifest.get("kind") is not None:
+            yield Problem(key, f"is missing; expected {wanted}")
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     given = {key: named[key] for key in ("name", "generateName", "namespace") if named.get(key) not in (None, "")}
@@ -89,30 +91,53 @@ def _parse_spec(spec: dict[str, Json], name: str, namespace: str, problems: list
 def _parse_checked(spec: dict[str, Json], name: str, namespace: str, problems: list[Problem]) -> Definition | None:
     before = len(problems)
     fields = Fields(spec, "spec", shapes.SPEC, problems)
-    output = Expressions(COMMON, problems)
     defaults = _defaults(fields, problems)
-    drafts = _read_nodes(fields, defaults, problems)
-    head = _head(fields, output)
-    _check_config(fields)
-    _check_output(output, drafts, problems)
-    graph = build_graph(drafts, problems)
-    cycles = [*cycle_problems(graph)]
-    problems.extend(cycles)
-    problems.extend(join_problems(drafts, graph))
-    if not cycles:
-        problems.extend(exclusive_problems(drafts, graph))
+    head = _head(fields)
+    main = read_flow(fields, "", defaults, problems)
+    subflows = _subflows(fields, defaults, problems)
+    flows = (main, *subflows.values())
+    _check_total(flows, problems)
+    names, work = tuple(flow.names for flow in flows), Work()
+    for flow in flows:
+        check_flow(flow, subflows, names, problems, work)
     if len(problems) > before:
         return None
-    nodes = connected(drafts, graph)
-    definition = Definition(
-        name=name,
-        namespace=namespace,
-        nodes=nodes,
-        roots=tuple(node.name for node in nodes.values() if not node.predecessors),
-        output_reads=output.refs.nodes,
-        **head,
-    )
-    return replace(definition, content_hash=content_hash(definition, {d.name: d.depends for d in drafts.values()}))
+    return _complete({"name": name, "namespace": namespace, "config": head["config"]}, head, main, subflows)
+
+
+def _complete(
+    shared: dict[str, Any], head: dict[str, Any], main: FlowDraft, subflows: Mapping[str, FlowDraft]
+) -> Definition:
+    """The definition; its subflows are definitions with the same name, constants and hash."""
+    inner = {name: Definition(**shared, **flow.parts()) for name, flow in subflows.items()}
+    whole = Definition(**{**shared, **head, **main.parts()}, subflows=inner)
+    depends = {key: names for flow in (main, *subflows.values()) for key, names in flow.depends().items()}
+    digest = content_hash(whole, depends)
+    inner = {name: replace(flow, content_hash=digest) for name, flow in inner.items()}
+    return replace(whole, subflows=inner, content_hash=digest)
+
+
+def _subflows(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> dict[str, FlowDraft]:
+    found: dict[str, FlowDraft] = {}
+    paths: dict[str, str] = {}
+    for subflow in fields.each("subflows", shapes.SUBFLOW, limits.SUBFLOWS):
+        subflow.need("name", "a name such as packLine")
+        name = subflow.identifier("name")
+        flow = read_flow(subflow, name or "", defaults, problems)
+        if name in found:
+            subflow.problem("name", f"{name!r} is the name of {paths[name]} already; expected another")
+        elif name is not None:
+            found[name], paths[name] = flow, subflow.path
+    return found
+
+
+def _check_total(flows: tuple[FlowDraft, ...], problems: list[Problem]) -> None:
+    total = sum(len(flow.drafts) for flow in flows)
+    if total > limits.NODES:
+        message = (
+            f"make {total:,} nodes with those of spec.nodes; expected at most {limits.NODES:,} in all"
+        )
+        problems.append(Problem("spec.subflows", message))
 
 
 def _defaults(fields: Fields, problems: list[Problem]) -> NodeDefaults:
@@ -125,33 +150,16 @@ def _defaults(fields: Fields, problems: list[Problem]) -> NodeDefaults:
     return defaults
 
 
-def _head(fields: Fields, output: Expressions) -> dict[str, Any]:
-    fail_fast = fields.flag("failFast")
+def _head(fields: Fields) -> dict[str, Any]:
     schema = fields.object("inputSchema")
     if schema is not None:
         fields.problems.extend(schema_problems(schema, fields.at("inputSchema")))
+    _check_config(fields)
     return {
         "description": fields.text("description", "a text", longest=limits.DESCRIPTION, shortest=0) or "",
         "input_schema": schema,
         "config": fields.object("config") or {},
-        "timeout_ms": fields.duration("timeout"),
-        "fail_fast": True if fail_fast is None else fail_fast,
-        "output": output.object(fields, "output"),
     }
-
-
-def _read_nodes(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> dict[str, NodeDraft]:
-    fields.need("nodes", "a list of 1 to 1,000 nodes")
-    drafts: dict[str, NodeDraft] = {}
-    for node in fields.each("nodes", shapes.NODE, limits.NODES, least=1):
-        draft = read_node(node, defaults, problems)
-        if draft is None:
-            continue
-        if draft.name in drafts:
-            node.problem("name", f"{draft.name!r} is the name of {drafts[draft.name].path} already; expected another")
-        else:
-            drafts[draft.name] = draft
-    return drafts
 
 
 def _check_config(fields: Fields) -> None:
@@ -164,10 +172,3 @@ def _check_config(fields: Fields) -> None:
             pending.extend((member(path, key), item) for key, item in value.items())
         elif isinstance(value, list):
             pending.extend((element(path, index), item) for index, item in enumerate(value))
-
-
-def _check_output(output: Expressions, drafts: Mapping[str, NodeDraft], problems: list[Problem]) -> None:
-    for path, refs in output.places:
-        for name in refs.order:
-            if name not in drafts and len(problems) < limits.PROBLEMS:
-                problems.append(unknown_node(path, name, drafts))

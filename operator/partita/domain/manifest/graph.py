@@ -6,7 +6,7 @@ name this one in a ``next`` list, each once; their order is that of ``from`` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,8 +14,10 @@ from partita.domain.errors import Problem
 from partita.domain.manifest import limits
 from partita.domain.manifest.nodes import NodeDraft
 from partita.domain.model import Join, Node
-from partita.domain.nearest import did_you_mean
 
+Unknown = Callable[[str, str, bool], Problem | None]
+"""What is wrong with a name that no node here has: of its path, the name, and whether an expression reads it. None if
+it may be read although it makes no edge."""
 _MOST_CYCLES: Final = 10
 _LONGEST_SHOWN: Final = 20
 """Names of a cycle that are written out."""
@@ -26,6 +28,8 @@ class Graph:
     """Sources of each node, in order, with the path of the field that makes the edge."""
 
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    read: set[tuple[str, str]] = field(default_factory=set)
+    """The edges, as source and target, that only an expression makes."""
 
     def targets(self) -> dict[str, list[str]]:
         """Targets of each node, in the order of the definition."""
@@ -36,53 +40,58 @@ class Graph:
         return found
 
 
-def build_graph(drafts: Mapping[str, NodeDraft], problems: list[Problem]) -> Graph:
+def build_graph(drafts: Mapping[str, NodeDraft], unknown: Unknown, problems: list[Problem]) -> Graph:
     """The edges between nodes that exist; the others become problems."""
-    graph = Graph({name: {} for name in drafts})
+    builder = _Builder(Graph({name: {} for name in drafts}), unknown, problems)
     for name, draft in drafts.items():
         for index, source in enumerate(draft.depends):
-            _edge(graph, drafts, source, name, f"{draft.path}.dependsOn[{index}]", problems)
+            builder.edge(source, name, f"{draft.path}.dependsOn[{index}]")
         for path, refs in draft.places:
             for source in refs.order:
-                _edge(graph, drafts, source, name, path, problems)
+                builder.edge(source, name, path, read=True)
     for name, draft in drafts.items():
         for path, targets in draft.choices:
             for target in targets:
-                _choice(graph, drafts, name, target, path, problems)
-    return graph
+                builder.choice(name, target, path)
+    return builder.graph
 
 
-def _edge(
-    graph: Graph, drafts: Mapping[str, NodeDraft], source: str, target: str, path: str, problems: list[Problem]
-) -> None:
-    if source == target:
-        problems.append(Problem(path, f"node {target} waits for itself; expected another node"))
-    elif source in drafts:
-        graph.sources[target].setdefault(source, path)
-    else:
-        _note_unknown(problems, path, source, drafts)
+@dataclass(slots=True)
+class _Builder:
+    graph: Graph
+    unknown: Unknown
+    problems: list[Problem]
+
+    def edge(self, source: str, target: str, path: str, *, read: bool = False) -> None:
+        if source == target:
+            self.problems.append(Problem(path, _itself(target, read)))
+        elif source in self.graph.sources:
+            if read and source not in self.graph.sources[target]:
+                self.graph.read.add((source, target))
+            self.graph.sources[target].setdefault(source, path)
+        else:
+            self._note(path, source, read)
+
+    def choice(self, source: str, target: str, path: str) -> None:
+        if source == target:
+            self.problems.append(Problem(path, f"node {source} leads to itself; expected another node"))
+        elif target in self.graph.sources:
+            self.graph.sources[target].setdefault(source, path)
+        else:
+            self._note(path, target, False)
+
+    def _note(self, path: str, name: str, read: bool) -> None:
+        """Looking for a similar name costs a walk over all names: no more than are shown are looked for."""
+        if len(self.problems) < limits.PROBLEMS:
+            problem = self.unknown(path, name, read)
+            if problem is not None:
+                self.problems.append(problem)
 
 
-def _choice(
-    graph: Graph, drafts: Mapping[str, NodeDraft], source: str, target: str, path: str, problems: list[Problem]
-) -> None:
-    if source == target:
-        problems.append(Problem(path, f"node {source} leads to itself; expected another node"))
-    elif target in drafts:
-        graph.sources[target].setdefault(source, path)
-    else:
-        _note_unknown(problems, path, target, drafts)
-
-
-def unknown_node(path: str, name: str, known: Mapping[str, object]) -> Problem:
-    """The problem of a name that no node has."""
-    return Problem(path, f"names node {name!r}, which does not exist{did_you_mean(name, known)}")
-
-
-def _note_unknown(problems: list[Problem], path: str, name: str, known: Mapping[str, object]) -> None:
-    """Looking for a similar name costs a walk over all names: no more than are shown are looked for."""
-    if len(problems) < limits.PROBLEMS:
-        problems.append(unknown_node(path, name, known))
+def _itself(name: str, read: bool) -> str:
+    if read:
+        return f"names its own node {name}, which has no output yet; expected another node, or previous in a repeat"
+    return f"node {name} waits for itself; expected another node"
 
 
 def cycle_problems(graph: Graph) -> Iterator[Problem]:
@@ -96,7 +105,8 @@ def cycle_problems(graph: Graph) -> Iterator[Problem]:
         first = names.index(min(names))
         ordered = names[first:] + names[: first + 1]
         path = graph.sources[ordered[0]][ordered[-2]]
-        yield Problem(path, f"closes a cycle: {_shown(ordered)}; expected edges that lead one way")
+        why = "; naming a node in an expression makes an edge" if (ordered[-2], ordered[0]) in graph.read else ""
+        yield Problem(path, f"closes a cycle: {_shown(ordered)}; expected edges that lead one way{why}")
         left = _trimmed(graph, left - {*cycle})
 
 

@@ -12,45 +12,59 @@ from typing import Any, Final
 from partita.domain.expressions import DurationTemplate, ExpressionError, Template
 from partita.domain.expressions.functions.times import parse_time
 from partita.domain.manifest import limits, shapes
+from partita.domain.manifest.event import read_event
 from partita.domain.manifest.expressions import Expressions
-from partita.domain.manifest.policies import QUEUE_EXPECTED, NodeDefaults
+from partita.domain.manifest.policies import NodeDefaults, read_task, spelled_so
 from partita.domain.manifest.reader import Fields
-from partita.domain.model import Case, EventAlternative, EventSpec, NodeKind, TaskSpec, TimeoutRoute, WaitSpec
-from partita.domain.names import QUEUE, TASK_TYPE
-from partita.domain.payload import Json
-from partita.domain.schema import schema_problems
+from partita.domain.model import Case, FailSpec, NodeKind, SucceedSpec, WaitSpec, WorkflowSpec
+from partita.domain.names import OBJECT_NAME
+from partita.domain.state import error_types
 
 Parts = dict[str, Any]
 Reader = Callable[[Fields, str, NodeDefaults, Expressions], Parts]
 
-TASK_ONLY: Final = ("input", "timeout", "scheduleToStart", "retry", "priority")
-"""Fields of a node that only tasks have."""
-_NOT_A_TASK: Final[Parts] = {
+_NOT_WORK: Final[Parts] = {
     "input": None,
     "timeout": None,
     "schedule_to_start_ms": None,
     "retry": (),
     "priority": None,
+    "for_each": None,
+    "repeat": None,
+    "undo": None,
 }
+"""Fields of a node that neither a task nor a child run is."""
 
 
-def _task(fields: Fields, _: str, defaults: NodeDefaults, expressions: Expressions) -> Parts:
-    task = fields.fields("task", shapes.TASK)
-    parts: Parts = {"task": None}
-    if task is not None:
-        task.need("type", "a type such as charge-card")
-        expected = "a type of letters, digits, dots, hyphens, underscores and slashes"
-        type_ = task.text("type", expected, longest=128, pattern=TASK_TYPE)
-        queue = task.text("queue", QUEUE_EXPECTED, longest=63, pattern=QUEUE)
-        parts["task"] = TaskSpec(type_ or "", queue or defaults.queue)
+def _task(fields: Fields, _: str, defaults: NodeDefaults, __: Expressions) -> Parts:
+    parts: Parts = {"task": read_task(fields, defaults)}
     if not fields.has("retry"):
         parts["retry"] = defaults.retry
     if not fields.has("timeout") and defaults.timeout_ms is not None:
         parts["timeout"] = DurationTemplate.of(defaults.timeout_ms)
     if not fields.has("scheduleToStart"):
         parts["schedule_to_start_ms"] = defaults.schedule_to_start_ms
-    del expressions
     return parts
+
+
+def _workflow(fields: Fields, _: str, __: NodeDefaults, ___: Expressions) -> Parts:
+    parts: Parts = {"schedule_to_start_ms": None}
+    if not fields.has("retry"):
+        parts["retry"] = ()
+    child = fields.fields("workflow", shapes.WORKFLOW)
+    if child is None:
+        return parts
+    child.exactly_one("name", "subflow")
+    expected = "the name of a WorkflowDefinition, such as order-fulfilment"
+    name = child.text("name", expected, longest=253, pattern=OBJECT_NAME)
+    version = child.integer("version", 1, limits.VERSION)
+    if child.has("version") and not child.has("name"):
+        child.problem("version", "a subflow has the version of its definition; expected version only beside name")
+    subflow = child.identifier("subflow")
+    detach = child.flag("detach") or False
+    if detach and fields.has("undo"):
+        fields.problem("undo", "a detached child is not waited for, so nothing can be reversed; expected no detach")
+    return {**parts, "workflow": WorkflowSpec(name or "", version, subflow or "", detach)}
 
 
 def _switch(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) -> Parts:
@@ -63,18 +77,18 @@ def _switch(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) 
         case.need("next", "a list of nodes; [] chooses nothing")
         cases.append(Case(expressions.condition(case, "when"), case.names("next", limits.NEXT) or ()))
         otherwise = otherwise or not case.has("when")
-    return {**_NOT_A_TASK, "switch": tuple(cases)}
+    return {**_NOT_WORK, "switch": tuple(cases)}
 
 
 def _wait(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) -> Parts:
     wait = fields.fields("wait", shapes.WAIT)
     if wait is None:
-        return _NOT_A_TASK
-    _exactly_one(wait, "duration", "until")
+        return _NOT_WORK
+    wait.exactly_one("duration", "until")
     until = expressions.text(wait, "until", "an RFC 3339 time or ${…}", limits.CONDITION)
     if until is not None and until.constant:
         _check_time(wait, until)
-    return {**_NOT_A_TASK, "wait": WaitSpec(expressions.duration(wait, "duration"), until)}
+    return {**_NOT_WORK, "wait": WaitSpec(expressions.duration(wait, "duration"), until)}
 
 
 def _check_time(wait: Fields, until: Template) -> None:
@@ -84,63 +98,36 @@ def _check_time(wait: Fields, until: Template) -> None:
         wait.problem("until", error.message.removeprefix("timestamp: "))
 
 
-def _exactly_one(fields: Fields, first: str, second: str) -> None:
-    if fields.has(first) == fields.has(second):
-        fields.problem("", f"expected exactly one of {first} and {second}")
-
-
 def _event(fields: Fields, name: str, _: NodeDefaults, expressions: Expressions) -> Parts:
     event = fields.fields("waitForEvent", shapes.EVENT)
     if event is None:
-        return _NOT_A_TASK
+        return _NOT_WORK
     timeout = expressions.duration(event, "timeout")
-    spec = EventSpec(
-        alternatives=_alternatives(event, name, expressions),
-        any_of=event.has("anyOf"),
-        until=expressions.condition(event, "until", "events"),
-        on_timeout=_on_timeout(event, expressions),
-        ignore_earlier=event.flag("ignoreEarlier") or False,
-    )
-    return {**_NOT_A_TASK, "event": spec, "timeout": timeout}
-
-
-def _alternatives(event: Fields, name: str, expressions: Expressions) -> tuple[EventAlternative, ...]:
-    if not event.has("anyOf"):
-        given = expressions.text(event, "name", "the name of a signal", limits.SHORT)
-        own = given or expressions.template(event, "name", name)
-        return () if own is None else (EventAlternative(own, _schema(event)),)
-    for field in ("name", "schema"):
-        if event.has(field):
-            event.problem(field, "anyOf excludes name and schema; expected them inside anyOf")
-    found: list[EventAlternative] = []
-    for entry in event.each("anyOf", shapes.ALTERNATIVE, limits.ALTERNATIVES, least=1):
-        entry.need("name", "the name of a signal")
-        own = expressions.text(entry, "name", "the name of a signal", limits.SHORT)
-        schema = _schema(entry)
-        if own is not None:
-            found.append(EventAlternative(own, schema))
-    return tuple(found)
-
-
-def _schema(fields: Fields) -> Json | None:
-    schema = fields.object("schema")
-    if schema is not None:
-        fields.problems.extend(schema_problems(schema, fields.at("schema")))
-    return schema
-
-
-def _on_timeout(event: Fields, expressions: Expressions) -> TimeoutRoute | None:
-    fields = event.fields("onTimeout", shapes.ON_TIMEOUT)
-    if fields is None:
-        return None
-    if not event.has("timeout"):
-        fields.problem("", "is never taken, since there is no timeout; expected waitForEvent.timeout")
-    _exactly_one(fields, "output", "next")
-    return TimeoutRoute(expressions.object(fields, "output"), fields.names("next", limits.NEXT))
+    return {**_NOT_WORK, "event": read_event(event, name, expressions), "timeout": timeout}
 
 
 def _compute(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) -> Parts:
-    return {**_NOT_A_TASK, "compute": expressions.object(fields, "compute")}
+    return {**_NOT_WORK, "compute": expressions.object(fields, "compute")}
+
+
+def _fail(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) -> Parts:
+    fail = fields.fields("fail", shapes.FAIL)
+    if fail is None:
+        return _NOT_WORK
+    fail.need("type", "an error type such as refused")
+    expected = "an error type such as refused or over_budget"
+    type_ = fail.text("type", expected, longest=error_types.LONGEST, pattern=error_types.PATTERN, meant=spelled_so)
+    if type_ is not None and error_types.is_reserved(type_):
+        fail.problem("type", f"{type_!r} is given by the engine only; expected a type of your own, such as refused")
+    message = expressions.text(fail, "message", "a text", limits.MESSAGE, shortest=0)
+    return {**_NOT_WORK, "fail": FailSpec(type_ or "", message)}
+
+
+def _succeed(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) -> Parts:
+    succeed = fields.fields("succeed", shapes.SUCCEED)
+    if succeed is None:
+        return _NOT_WORK
+    return {**_NOT_WORK, "succeed": SucceedSpec(expressions.object(succeed, "output"))}
 
 
 KINDS: Final[dict[NodeKind, Reader]] = {
@@ -149,5 +136,8 @@ KINDS: Final[dict[NodeKind, Reader]] = {
     NodeKind.WAIT: _wait,
     NodeKind.WAIT_FOR_EVENT: _event,
     NodeKind.COMPUTE: _compute,
+    NodeKind.WORKFLOW: _workflow,
+    NodeKind.FAIL: _fail,
+    NodeKind.SUCCEED: _succeed,
 }
 """The reader of every kind."""

@@ -9,6 +9,16 @@ SPEC_BYTES: Final = 524_288
 INPUT_BYTES: Final = 1_048_576
 """A run's input as JSON, defaults included."""
 NODES: Final = 1_000
+"""Of a flow, and of a definition with its subflows; nodes of ``finally`` have a limit of their own."""
+FINALLY_NODES: Final = 32
+SUBFLOWS: Final = 32
+PARALLEL: Final = 10_000
+"""``maxParallel``, ``maxFailures`` and ``joinCount`` of a forEach."""
+DEFAULT_PARALLEL: Final = 100
+ITERATIONS: Final = 1_000_000
+DEFAULT_ITERATIONS: Final = 1_000
+VERSION: Final = 2_147_483_647
+CANCEL_NODES: Final = 256
 DEPENDS_ON: Final = 64
 NEXT: Final = 64
 CASES: Final = 64
@@ -19,6 +29,8 @@ ALTERNATIVES: Final = 16
 DESCRIPTION: Final = 4_096
 NODE_DESCRIPTION: Final = 1_024
 CONDITION: Final = 4_096
+MESSAGE: Final = 4_096
+"""``fail.message``."""
 SHORT: Final = 1_024
 """Durations and names that may be written as expressions."""
 PROBLEMS: Final = 200

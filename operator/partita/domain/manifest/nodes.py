@@ -7,22 +7,21 @@ checked and one mistake does not look like ten.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from partita.domain.errors import Problem
 from partita.domain.expressions import References
 from partita.domain.manifest import limits
-from partita.domain.manifest.expressions import IN_NODE, Expressions
-from partita.domain.manifest.kinds import KINDS, TASK_ONLY
+from partita.domain.manifest.expressions import Expressions
+from partita.domain.manifest.kinds import KINDS
+from partita.domain.manifest.loops import check_loops, read_for_each, read_repeat
+from partita.domain.manifest.placement import check_finally, check_placement
 from partita.domain.manifest.policies import NodeDefaults, read_routes, read_tiers
 from partita.domain.manifest.reader import Fields
 from partita.domain.manifest.refusals import LATER_KINDS
+from partita.domain.manifest.undo import read_undo
+from partita.domain.manifest.variables import IN_NODE, of_each
 from partita.domain.model import Join, Node, NodeKind
-
-_LATER_VARIABLES: Final = {
-    "forEach": frozenset({"index", "key", "item"}),
-    "repeat": frozenset({"previous", "iteration", "output"}),
-}
 
 
 @dataclass(slots=True)
@@ -40,18 +39,22 @@ class NodeDraft:
     """Paths of its ``next`` lists and what they name."""
 
 
-def read_node(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> NodeDraft | None:
+def read_node(
+    fields: Fields, defaults: NodeDefaults, problems: list[Problem], *, in_finally: bool = False
+) -> NodeDraft | None:
     """One node; None when not even its name can be used."""
     fields.need("name", "a name such as chargeCard")
     name = fields.identifier("name")
-    expressions = Expressions(IN_NODE | _later_variables(fields), problems)
+    expressions = Expressions(IN_NODE, problems)
     draft = NodeDraft(fields.path, name or "", None)
     draft.depends = fields.names("dependsOn", limits.DEPENDS_ON) or ()
-    _check_doubles(fields, draft.depends)
-    parts = _common(fields, expressions)
+    fields.check_doubles("dependsOn", draft.depends)
+    if in_finally:
+        check_finally(fields)
+    parts = _common(fields, expressions, defaults, problems)
     kind = _kind(fields)
     if kind is not None:
-        _check_foreign(fields, kind)
+        check_placement(fields, kind)
         parts |= KINDS[kind](fields, name or "", defaults, expressions)
         draft.node = Node(name=name or "", kind=kind, **parts)
     draft.places = expressions.places
@@ -59,33 +62,28 @@ def read_node(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -
     return draft if name is not None else None
 
 
-def _later_variables(fields: Fields) -> frozenset[str]:
-    """Variables of loops, so that a loop that is refused already is not refused again for each use of them."""
-    found: set[str] = set()
-    for name, variables in _LATER_VARIABLES.items():
-        value = fields.raw(name)
-        if value is not None:
-            found |= variables
-            if isinstance(value, dict) and isinstance(value.get("as"), str):
-                found.add(value["as"])
-    return frozenset(found)
-
-
-def _common(fields: Fields, expressions: Expressions) -> dict[str, Any]:
+def _common(
+    fields: Fields, expressions: Expressions, defaults: NodeDefaults, problems: list[Problem]
+) -> dict[str, Any]:
     join, count = _join(fields)
+    each = of_each(fields)
+    check_loops(fields)
     return {
         "description": fields.text("description", "a text", longest=limits.NODE_DESCRIPTION, shortest=0) or "",
         "join": join,
         "join_count": count,
         "cancel_remaining": fields.flag("cancelRemaining") or False,
         "when": expressions.condition(fields, "when"),
-        "input": expressions.object(fields, "input"),
-        "timeout": expressions.duration(fields, "timeout"),
+        "input": expressions.object(fields, "input", each),
+        "timeout": expressions.duration(fields, "timeout", each),
         "schedule_to_start_ms": fields.duration("scheduleToStart"),
-        "retry": read_tiers(fields, expressions),
+        "retry": read_tiers(fields, expressions, each),
         "on_error": read_routes(fields, expressions),
         "continue_on_failure": fields.choice("onFailure", "fail", "continue") == "continue",
         "priority": fields.integer("priority", -2, 2),
+        "for_each": read_for_each(fields, expressions),
+        "repeat": read_repeat(fields, expressions),
+        "undo": read_undo(fields, defaults, problems),
     }
 
 
@@ -109,25 +107,6 @@ def _kind(fields: Fields) -> NodeKind | None:
         kinds = ", ".join(kind.value for kind in NodeKind)
         fields.problem("", f"has no kind; expected one of {kinds}")
     return present[0] if present else None
-
-
-def _check_foreign(fields: Fields, kind: NodeKind) -> None:
-    if kind is NodeKind.TASK:
-        return
-    for name in TASK_ONLY:
-        if fields.has(name):
-            hint = (
-                "; expected it in waitForEvent.timeout" if (kind, name) == (NodeKind.WAIT_FOR_EVENT, "timeout") else ""
-            )
-            fields.problem(name, f"{name} belongs to tasks; this node is a {kind.value}{hint}")
-
-
-def _check_doubles(fields: Fields, names: tuple[str, ...]) -> None:
-    seen: set[str] = set()
-    for index, name in enumerate(names):
-        if name in seen:
-            fields.problem(f"dependsOn[{index}]", f"names {name!r} twice")
-        seen.add(name)
 
 
 def _choices(fields: Fields, node: Node | None, parts: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:

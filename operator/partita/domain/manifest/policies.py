@@ -8,10 +8,11 @@ from typing import Final
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.reader import Fields
-from partita.domain.model import Route, Tier
-from partita.domain.names import ERROR_TYPE, QUEUE, QUEUE_NAME
+from partita.domain.model import Route, TaskSpec, Tier
+from partita.domain.names import QUEUE, QUEUE_NAME, TASK_TYPE
+from partita.domain.state import error_types
 
-_ERROR_TYPES: Final = "an error type such as timeout, gateway or http_503"
+ERROR_TYPES: Final = "an error type such as timeout, card_declined or http_503"
 QUEUE_EXPECTED: Final = f"{QUEUE_NAME.expected}, at most {QUEUE_NAME.longest}"
 
 
@@ -23,6 +24,18 @@ class NodeDefaults:
     schedule_to_start_ms: int | None = None
     queue: str = "default"
     retry: tuple[Tier, ...] = ()
+
+
+def read_task(fields: Fields, defaults: NodeDefaults) -> TaskSpec | None:
+    """``task``, of a node or of its undo."""
+    task = fields.fields("task", shapes.TASK)
+    if task is None:
+        return None
+    task.need("type", "a type such as charge-card")
+    expected = "a type of letters, digits, dots, hyphens, underscores and slashes"
+    type_ = task.text("type", expected, longest=128, pattern=TASK_TYPE)
+    queue = task.text("queue", QUEUE_EXPECTED, longest=63, pattern=QUEUE)
+    return TaskSpec(type_ or "", queue or defaults.queue)
 
 
 def read_defaults(spec: Fields, expressions: Expressions) -> NodeDefaults:
@@ -38,14 +51,14 @@ def read_defaults(spec: Fields, expressions: Expressions) -> NodeDefaults:
     )
 
 
-def read_tiers(fields: Fields, expressions: Expressions) -> tuple[Tier, ...] | None:
-    """``retry``; None when it is left out, () when it is an empty list."""
+def read_tiers(fields: Fields, expressions: Expressions, more: frozenset[str] = frozenset()) -> tuple[Tier, ...] | None:
+    """``retry``; None when it is left out, () when it is an empty list. ``more`` are variables of a loop."""
     if not fields.has("retry"):
         return None
-    return tuple(_tier(tier, expressions) for tier in fields.each("retry", shapes.TIER, limits.TIERS))
+    return tuple(_tier(tier, expressions, more) for tier in fields.each("retry", shapes.TIER, limits.TIERS))
 
 
-def _tier(fields: Fields, expressions: Expressions) -> Tier:
+def _tier(fields: Fields, expressions: Expressions, more: frozenset[str]) -> Tier:
     retries = fields.integer("maxRetries", 0, 100_000)
     initial = fields.duration("initialDelay")
     longest = fields.duration("maxDelay")
@@ -54,7 +67,7 @@ def _tier(fields: Fields, expressions: Expressions) -> Tier:
     initial = 1_000 if initial is None else initial
     return Tier(
         match=_matches(fields),
-        when=expressions.condition(fields, "when", "error"),
+        when=expressions.condition(fields, "when", "error", *more),
         max_retries=limits.UNLIMITED_RETRIES if retries is None else retries,
         initial_delay_ms=initial,
         multiplier=2.0 if multiplier is None else multiplier,
@@ -65,8 +78,14 @@ def _tier(fields: Fields, expressions: Expressions) -> Tier:
 
 
 def _matches(fields: Fields) -> tuple[str, ...]:
-    found = fields.texts("match", limits.MATCHES, _ERROR_TYPES, ERROR_TYPE, longest=128)
-    return () if found is None or found == ("any",) else found
+    found = fields.texts("match", limits.MATCHES, ERROR_TYPES, error_types.PATTERN, error_types.LONGEST, spelled_so)
+    return () if found is None or found == (error_types.ANY,) else found
+
+
+def spelled_so(text: str) -> str:
+    """A hint for a type that is spelled like a class, which is how workers do not report it."""
+    other = error_types.type_named(text)
+    return f" (did you mean {other!r}?)" if other else ""
 
 
 def read_routes(fields: Fields, expressions: Expressions) -> tuple[Route, ...]:

@@ -7,7 +7,7 @@ problem and everything else is still checked. Null and absent are the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from partita.domain.durations import parse_duration
@@ -26,6 +26,13 @@ def kind_of(value: Json) -> str:
     """The JSON type of a value, in words."""
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
     return names.get(type(value), "null" if value is None else f"a {type(value).__name__}")
+
+
+Meant = Callable[[str], str]
+
+
+def _nothing_else(_: str) -> str:
+    return ""
 
 
 class Fields:
@@ -75,7 +82,14 @@ class Fields:
         return None
 
     def text(
-        self, name: str, expected: str, *, longest: int, shortest: int = 1, pattern: re.Pattern[str] = ANY_TEXT
+        self,
+        name: str,
+        expected: str,
+        *,
+        longest: int,
+        shortest: int = 1,
+        pattern: re.Pattern[str] = ANY_TEXT,
+        meant: Meant = _nothing_else,
     ) -> str | None:
         """A string of so many characters that matches a pattern as a whole."""
         value: str | None = self._typed(name, str, expected)
@@ -87,7 +101,7 @@ class Fields:
             self.problem(name, f"is empty; expected {expected}")
         elif not pattern.match(value):
             hint = "; expressions are not evaluated here" if "${" in value else ""
-            self.problem(name, f"{value[:80]!r} does not fit; expected {expected}{hint}")
+            self.problem(name, f"{value[:80]!r} does not fit{meant(value)}; expected {expected}{hint}")
         else:
             return value
         return None
@@ -105,9 +119,15 @@ class Fields:
         return self.texts(name, most, _NAME_EXPECTED, NAME, longest=63)
 
     def texts(
-        self, name: str, most: int, expected: str, pattern: re.Pattern[str], longest: int
+        self,
+        name: str,
+        most: int,
+        expected: str,
+        pattern: re.Pattern[str],
+        longest: int,
+        meant: Meant = _nothing_else,
     ) -> tuple[str, ...] | None:
-        """A list of strings."""
+        """A list of strings; ``meant`` says what was probably meant by one that does not fit."""
         values = self._list(name, most, f"a list, each {expected}")
         if values is None:
             return None
@@ -116,9 +136,18 @@ class Fields:
             if isinstance(value, str) and len(value) <= longest and pattern.match(value):
                 good.append(value)
             else:
-                shown = repr(value[:80]) if isinstance(value, str) else kind_of(value)
-                self.problem(f"{name}[{index}]", f"{shown} does not fit; expected {expected}")
+                shown = f"{value[:80]!r}" if isinstance(value, str) else kind_of(value)
+                hint = meant(value) if isinstance(value, str) else ""
+                self.problem(f"{name}[{index}]", f"{shown} does not fit{hint}; expected {expected}")
         return tuple(good)
+
+    def check_doubles(self, name: str, values: tuple[str, ...]) -> None:
+        """Note each value of a list that was there before."""
+        seen: set[str] = set()
+        for index, value in enumerate(values):
+            if value in seen:
+                self.problem(f"{name}[{index}]", f"names {value!r} twice")
+            seen.add(value)
 
     def _list(self, name: str, most: int, expected: str, least: int = 0) -> list[Json] | None:
         values: list[Json] | None = self._typed(name, list, expected)
@@ -198,6 +227,11 @@ class Fields:
                 yield Fields(value, element(self.at(name), index), shape, self.problems)
             else:
                 self.problem(f"{name}[{index}]", f"is {kind_of(value)}; expected an object")
+
+    def exactly_one(self, first: str, second: str) -> None:
+        """Note a problem unless one of two fields is there and the other is not."""
+        if self.has(first) == self.has(second):
+            self.problem("", f"expected exactly one of {first} and {second}")
 
     def need(self, name: str, expected: str) -> bool:
         """Note a problem if the field is absent."""

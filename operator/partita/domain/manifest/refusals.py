@@ -16,22 +16,13 @@ LATER: Final[dict[tuple[Shape, str], str]] = {
     (shapes.SPEC, "concurrency"): "start fewer runs at once",
     (shapes.SPEC, "schedule"): "create the runs from a CronJob",
     (shapes.SPEC, "retention"): "delete finished runs yourself",
-    (shapes.SPEC, "subflows"): "write the nodes out",
-    (shapes.SPEC, "finally"): "end every branch in a node with join: merge",
-    (shapes.SPEC, "onFinish"): "make the last node a task that does it",
+    (shapes.SPEC, "onFinish"): "let a task in finally do it",
     (shapes.NODE, "job"): "use a task whose worker starts the Job",
-    (shapes.NODE, "workflow"): "write the nodes out, or start the other run from a task",
-    (shapes.NODE, "fail"): "use a task whose worker fails",
-    (shapes.NODE, "succeed"): "let the branches end",
-    (shapes.NODE, "forEach"): "let one task work through the list",
-    (shapes.NODE, "repeat"): "let one task repeat, or retry it",
-    (shapes.NODE, "undo"): "catch the error with onError and undo in a task",
     (shapes.NODE, "cache"): "let the worker cache",
     (shapes.NODE, "concurrency"): "bound it by the slots of the queue's workers",
     (shapes.NODE, "sensitive"): "pass a reference instead of the value",
     (shapes.RUN, "rerunOf"): "start a new run",
     (shapes.RUN, "hold"): "use suspend",
-    (shapes.RUN, "cancelNodes"): "use cancel",
     (shapes.RUN, "retry"): "start a new run",
 }
 """Fields of the language that this version does not know yet, and what to do until then."""
@@ -39,7 +30,6 @@ LATER: Final[dict[tuple[Shape, str], str]] = {
 _NEUTRAL: Final[dict[tuple[Shape, str], Json]] = {
     (shapes.NODE, "sensitive"): False,
     (shapes.RUN, "hold"): [],
-    (shapes.RUN, "cancelNodes"): [],
     (shapes.RUN, "retry"): 0,
 }
 """Values of fields of ``LATER`` that ask for what happens anyway."""
@@ -48,18 +38,22 @@ _NEUTRAL: Final[dict[tuple[Shape, str], Json]] = {
 def says_nothing(shape: Shape, name: str, value: Json) -> bool:
     """Whether a field of a later version may stand, since with this value it means the same as without it.
 
-    Every other value is refused, an empty one too: ``fail: {}`` is a whole node.
+    Every other value is refused, an empty one too: ``job: {}`` is a whole node.
     """
     neutral = _NEUTRAL.get((shape, name))
     return type(value) is type(neutral) and value == neutral
 
 
-LATER_KINDS: Final = ("job", "workflow", "fail", "succeed")
+LATER_KINDS: Final = ("job",)
 """Kinds of nodes among them."""
 
 _EDGES: Final = "list the nodes in dependsOn; a condition belongs into when (steps over) or a switch node (cuts)"
 _CHOOSE: Final = "use a switch node with {when, next} cases"
-_LOOP: Final = "make one list with flatten and range in a compute node, and let a task work through it"
+_LOOP: Final = "use forEach: {items: …}; combinations are one list, made with map, range and flatten"
+_AGAIN: Final = "cycles do not exist; use repeat: {until: …} at a task, or at a workflow node that runs a subflow"
+_INLINE: Final = "list the nodes in spec.subflows and run them with workflow: {subflow: …}"
+_HOOK: Final = "use spec.finally for what comes after every end, else a node that depends on this one"
+_UNDO: Final = "use undo: {task: {type: refund}, input: {id: '${output.id}'}}"
 _TASK: Final = "use a task, such as task: {type: charge-card}, and a worker that serves its type"
 _EVENT: Final = "use waitForEvent; approvals and manual pauses are this"
 _REFERENCE: Final = "pass references, such as an object-store key, in input and output"
@@ -77,13 +71,16 @@ REFUSED: Final[dict[tuple[Shape, str], str]] = {
     (shapes.NODE, "choice"): _CHOOSE,
     (shapes.NODE, "choices"): _CHOOSE,
     (shapes.NODE, "branches"): _CHOOSE,
+    (shapes.NODE, "compensate"): _UNDO,
+    (shapes.NODE, "compensation"): _UNDO,
+    (shapes.NODE, "subflow"): "use workflow: {subflow: …}",
     (shapes.NODE, "case"): _CHOOSE,
     (
         shapes.NODE,
         "next",
     ): "name this node in the dependsOn of the node that follows; only switch, onError and onTimeout have next",
-    (shapes.NODE, "goto"): "cycles do not exist; retry the node or repeat inside the task",
-    (shapes.NODE, "loop"): "cycles do not exist; retry the node or repeat inside the task",
+    (shapes.NODE, "goto"): _AGAIN,
+    (shapes.NODE, "loop"): _AGAIN,
     (shapes.NODE, "parallel"): "nodes without an edge between them run in parallel already",
     (shapes.NODE, "matrix"): _LOOP,
     (shapes.NODE, "withItems"): _LOOP,
@@ -98,10 +95,12 @@ REFUSED: Final[dict[tuple[Shape, str], str]] = {
     (shapes.NODE, "outputMapping"): "reshape the output in a compute node",
     (shapes.NODE, "artifacts"): _REFERENCE,
     (shapes.NODE, "workspaces"): _REFERENCE,
-    (shapes.NODE, "hooks"): "make a node that depends on this one",
+    (shapes.NODE, "hooks"): _HOOK,
+    (shapes.NODE, "onExit"): _HOOK,
+    (shapes.NODE, "nodes"): _INLINE,
     (shapes.NODE, "daemon"): "run the service outside and pass its address in the input",
     (shapes.NODE, "resource"): "objects are not created by nodes; use a task whose worker does it",
-    (shapes.NODE, "steps"): "write each step as a node and join them with dependsOn",
+    (shapes.NODE, "steps"): _INLINE,
     (shapes.NODE, "script"): _TASK,
     (shapes.NODE, "run"): _TASK,
     (shapes.NODE, "image"): _TASK,
@@ -128,7 +127,8 @@ REFUSED: Final[dict[tuple[Shape, str], str]] = {
     (shapes.SPEC, "true"): "YAML reads the words on, yes and y as true; no field is called so",
     (shapes.SPEC, "trigger"): "runs start by WorkflowRun objects, not by events",
     (shapes.SPEC, "triggers"): "runs start by WorkflowRun objects, not by events",
-    (shapes.SPEC, "hooks"): "make a node that depends on the others",
+    (shapes.SPEC, "hooks"): "use finally: {nodes: […]}",
+    (shapes.SPEC, "onExit"): "use finally: {nodes: […]}",
     (shapes.SPEC, "tasks"): "use nodes: a list of {name, task: {type}}",
     (shapes.SPEC, "steps"): "use nodes: a list of {name, task: {type}}",
     (shapes.SPEC, "jobs"): "use nodes: a list of {name, task: {type}}",
@@ -140,6 +140,14 @@ REFUSED: Final[dict[tuple[Shape, str], str]] = {
     (shapes.SPEC, "arguments"): "describe the input in inputSchema",
     (shapes.SPEC, "inputs"): "describe the input in inputSchema",
     (shapes.SPEC, "input"): "describe the input in inputSchema; a run brings its own",
+    (shapes.SUBFLOW, "inputSchema"): "the input of a subflow comes from its workflow node; check the run's in spec",
+    (shapes.SUBFLOW, "config"): "subflows read spec.config",
+    (shapes.SUBFLOW, "defaults"): "spec.defaults are those of subflows too",
+    (shapes.SUBFLOW, "subflows"): "list it in spec.subflows; subflows may run each other and themselves",
+    (shapes.FINALLY, "output"): "spec.output is evaluated before finally",
+    (shapes.UNDO, "retry"): "undo takes spec.defaults.retry, else five tries",
+    (shapes.UNDO, "workflow"): "use a task",
+    (shapes.FOR_EACH, "when"): "filter the items, such as items: '${input.lines.filter(line, line.open)}'",
     (shapes.DEFINITION_REF, "namespace"): "a run and its definition live in one namespace",
 }
 """Fields that do not exist on purpose, and how to write the same thing."""

@@ -61,6 +61,8 @@ class RunManifest:
     ttl_seconds_after_finished: int | None = None
     suspend: bool = False
     cancel: CancelControl | None = None
+    cancel_nodes: tuple[str, ...] = ()
+    """Nodes to cancel while the run goes on."""
     signals: tuple[SignalControl, ...] = ()
 
 
@@ -101,6 +103,7 @@ def _read(fields: Fields, metadata: Json) -> RunManifest:
         ttl_seconds_after_finished=fields.integer("ttlSecondsAfterFinished", 0, 3_153_600_000),
         suspend=fields.flag("suspend") or False,
         cancel=_cancel(fields),
+        cancel_nodes=_cancel_nodes(fields),
         signals=_signals(fields),
     )
 
@@ -114,7 +117,7 @@ def _definition_ref(fields: Fields) -> tuple[str | None, int | None]:
     reference.need("name", "the definition's name")
     expected = "the name of a WorkflowDefinition, such as order-fulfilment"
     name = reference.text("name", expected, longest=253, pattern=OBJECT_NAME)
-    return name, reference.integer("version", 1, 2_147_483_647)
+    return name, reference.integer("version", 1, limits.VERSION)
 
 
 def _input(fields: Fields) -> dict[str, Json]:
@@ -139,9 +142,7 @@ def _time(fields: Fields, name: str) -> datetime | None:
 
 def _tags(fields: Fields) -> tuple[str, ...]:
     tags = fields.texts("tags", 32, "a word of 1 to 63 characters", ONE_LINE, longest=63) or ()
-    for index, tag in enumerate(tags):
-        if tag in tags[:index]:
-            fields.problem(f"tags[{index}]", f"names {tag!r} twice")
+    fields.check_doubles("tags", tags)
     return tags
 
 
@@ -168,6 +169,12 @@ def _cancel(fields: Fields) -> CancelControl | None:
     now = cancel.choice("mode", "Graceful", "Now") == "Now"
     reason = cancel.text("reason", "a text", longest=1024, shortest=0, pattern=PARAGRAPH)
     return CancelControl("Now" if now else "Graceful", reason or "")
+
+
+def _cancel_nodes(fields: Fields) -> tuple[str, ...]:
+    names = fields.names("cancelNodes", limits.CANCEL_NODES) or ()
+    fields.check_doubles("cancelNodes", names)
+    return names
 
 
 def _signals(fields: Fields) -> tuple[SignalControl, ...]:
