@@ -16,6 +16,7 @@ from partita.domain.errors import (
 )
 from partita.store.errors import (
     PartitionMissingError,
+    PrivilegeMissingError,
     SchemaMissingError,
     Verdict,
     boundary,
@@ -43,7 +44,7 @@ TABLE: list[tuple[str, Verdict, bool, type[PartitaError]]] = [
     ("3F000", DEFECT, False, SchemaMissingError),
     ("40001", RETRY, False, UnavailableError),
     ("40P01", RETRY, False, UnavailableError),
-    ("42501", RETRY, False, UnavailableError),
+    ("42501", RETRY, False, PrivilegeMissingError),
     ("42601", DEFECT, False, EngineError),
     ("42703", DEFECT, False, SchemaMissingError),
     ("42P01", DEFECT, False, SchemaMissingError),

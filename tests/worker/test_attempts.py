@@ -137,7 +137,7 @@ async def test_outputs_that_cannot_be_stored_are_failures(attempt: Callable[...,
 
 
 async def test_unknown_types_are_failures(executor: ThreadPoolExecutor) -> None:
-    for name, message in (("pack", '@task("pack")'), ("partita.http", "no built-in task types")):
+    for name, message in (("pack", '@task("pack")'), ("partita.later", "no such built-in type")):
         outcome = await Attempt(claimed(type=name), None, executor, 100).execute()
         assert error_type(outcome) == "unknown_task_type"
         assert isinstance(outcome, Failure)

@@ -23,6 +23,7 @@ from partita.engine.requests import ClaimedTask
 from partita.worker.context import TaskCancelled, TaskContext
 from partita.worker.failures import Failure, failure_of
 from partita.worker.registry import TaskFunction
+from partita.worker.subtasks import guarding
 
 INVALID_OUTPUT = "invalid_output"
 
@@ -122,7 +123,8 @@ class Attempt:
     async def _call(self, function: TaskFunction) -> Json:
         arguments = function.binding.arguments(self.context, self.claimed.input.value)
         if function.is_async:
-            return await function.function(**arguments)
+            with guarding():
+                return await function.function(**arguments)
         call = functools.partial(contextvars.copy_context().run, _guarded, function.function, arguments)
         self._thread = asyncio.get_running_loop().run_in_executor(self._executor, call)
         self._thread.add_done_callback(_retrieve)
@@ -163,7 +165,8 @@ class Attempt:
 
 def _unknown_type(name: str) -> Failure:
     if name.startswith("partita."):
-        return Failure(ErrorInfo(UNKNOWN_TASK_TYPE, f"task {name}: this version has no built-in task types"))
+        message = f"task {name}: this version of the worker has no such built-in type"
+        return Failure(ErrorInfo(UNKNOWN_TASK_TYPE, message))
     return Failure(
         ErrorInfo(UNKNOWN_TASK_TYPE, f'task {name}: the worker has no function for it; expected @task("{name}")')
     )

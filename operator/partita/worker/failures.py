@@ -133,11 +133,6 @@ def _own_type(error: TaskError) -> str:
     return name if name not in RESERVED or isinstance(error, Fatal) or _is_ours(type(error)) else type_of(type(error))
 
 
-def _is_ours(kind: type[TaskError]) -> bool:
-    """Whether a class belongs to this package, and so may have a reserved type; a subclass elsewhere may not."""
-    return kind.__module__.partition(".")[0] == "partita"
-
-
 def type_of(kind: type[BaseException]) -> str:
     """Error type of an exception class: its name in snake_case (``CardDeclined`` → ``card_declined``)."""
     name = _WORD_START.sub("_", kind.__name__).lower().strip("_")

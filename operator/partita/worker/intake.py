@@ -12,9 +12,10 @@ from typing import Final, Protocol
 
 from partita.engine.claims import Claimer, ProtocolTooOldError
 from partita.engine.requests import ClaimedTask
-from partita.engine.service import Clock, TickingService
+from partita.engine.service import Clock, Service, TickingService
 from partita.settings import WorkerSettings
 from partita.store.duties import WorkerStore
+from partita.store.errors import PrivilegeMissingError
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Intake(TickingService):
         hands: Hands,
         settings: WorkerSettings,
         too_old: Callable[[ProtocolTooOldError], None],
+        refused: Callable[[Service, PrivilegeMissingError], None],
         *,
         clock: Clock | None = None,
     ) -> None:
@@ -57,6 +59,7 @@ class Intake(TickingService):
         self._poll_min = settings.poll_min_ms / 1000
         self._poll_max = max(settings.poll_max_ms, settings.poll_min_ms) / 1000
         self._too_old = too_old
+        self._refused = refused
         self._misses = 0
         self._last_miss = 0.0
         self.idle = False
@@ -78,6 +81,9 @@ class Intake(TickingService):
         except ProtocolTooOldError as error:
             self._too_old(error)
             return _FOREVER
+        except PrivilegeMissingError as error:
+            self._refused(self, error)
+            raise
         if not tasks:
             return await self._missed()
         self._misses = 0

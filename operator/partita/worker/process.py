@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from partita import collector
@@ -20,6 +20,7 @@ from partita.engine.supervisor import Supervisor
 from partita.settings import Settings
 from partita.worker.registry import Tasks
 from partita.worker.runtime import Worker
+from partita.worker.unless import unless
 
 log = logging.getLogger(__name__)
 
@@ -92,30 +93,16 @@ async def _serve(
     supervisor = Supervisor()
     supervisor.start(*duties.services)
     try:
-        if not await _unless(stop, worker.start()):
+        if not await unless(stop, worker.start()):
             await worker.abort()
             return STOPPED
         if started is not None:
             started(worker)
-        await _unless(stop, worker.wait_stop_wanted())
+        await unless(stop, worker.wait_stop_wanted())
         stop.set()
         log.info("worker %s stops%s", worker.worker_id, f": {worker.stop_reason}" if worker.stop_reason else "")
-        if not await _unless(now, worker.stop()):
+        if not await unless(now, worker.stop()):
             await worker.abort()
         return STOPPED if worker.ended and not worker.stop_reason else STUCK
     finally:
         await supervisor.stop()
-
-
-async def _unless(event: asyncio.Event, work: Coroutine[object, object, object]) -> bool:
-    """Do the work to its end; False when the event came first, which cancels it."""
-
-    async def watch(task: asyncio.Task[object]) -> None:
-        await event.wait()
-        task.cancel()
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work)
-        watcher = group.create_task(watch(task))
-        task.add_done_callback(lambda _: watcher.cancel())
-    return not task.cancelled()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,19 +19,24 @@ from uuid import UUID
 from partita.domain.errors import PartitaError, UnavailableError
 from partita.engine.claims import Claimer, ProtocolTooOldError
 from partita.engine.engine import Engine
-from partita.engine.leases import Heartbeat, place
+from partita.engine.leases import place
 from partita.engine.requests import PROTOCOL, ClaimedTask, Offer
-from partita.engine.service import Clock
+from partita.engine.service import Clock, Service, SystemClock
 from partita.engine.supervisor import Jobs, ServiceReport, Supervisor
 from partita.engine.wakeups import Wakeups
 from partita.store.claims import ClaimStore
 from partita.store.duties import Beat, HeldAttempt, WorkerStore
+from partita.store.errors import PrivilegeMissingError
 from partita.store.session import Session
 from partita.worker.attempts import Abandoned, Attempt, HandedBack
+from partita.worker.builtins import Builtins
 from partita.worker.identity import new_worker_id
 from partita.worker.intake import Intake
+from partita.worker.pulse import Pulse
 from partita.worker.registry import Tasks
 from partita.worker.reports import Reporter
+from partita.worker.subtasks import install
+from partita.worker.unless import unless
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +48,20 @@ class Worker:
     """Executes tasks for one process. ``start`` and ``stop`` once; the engine stays its owner's."""
 
     def __init__(
-        self, engine: Engine, tasks: Tasks, wakeups: Wakeups | None = None, *, clock: Clock | None = None
+        self,
+        engine: Engine,
+        tasks: Tasks,
+        wakeups: Wakeups | None = None,
+        *,
+        builtins: Builtins | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """``wakeups``: those of this process; without them the worker finds work by looking."""
+        """``wakeups``: those of this process; without them the worker finds work by looking. ``builtins``: None makes
+        them with the process's environment, which raises InvalidError for bad credentials."""
         self._engine = engine
         self._wakeups = wakeups
         self._tasks = tasks
+        self._builtins = builtins or Builtins(engine, os.environ)
         self._settings = engine.settings.worker
         self._clock = clock
         self._output_bytes = engine.settings.limits.output_bytes
@@ -65,7 +79,8 @@ class Worker:
         """Why the worker stops by itself; empty while it does not."""
 
     async def start(self) -> None:
-        """Begin to take tasks; the database need not be reachable yet."""
+        """Begin to take tasks; the database need not be reachable yet. A role that may not write it wants to stop."""
+        install(asyncio.get_running_loop())
         self.worker_id = new_worker_id()
         namespaces = list(self._settings.namespaces) or None
         self._offer = Offer(
@@ -84,16 +99,19 @@ class Worker:
             trail_ms=self._engine.settings.engine.claim_trail_ms,
             clock=self._clock,
         )
-        self.intake = Intake(claimer, self._store, self, self._settings, self._too_old, clock=self._clock)
-        self.heartbeat = Heartbeat(
+        self.intake = Intake(
+            claimer, self._store, self, self._settings, self._too_old, self._lacking, clock=self._clock
+        )
+        self.heartbeat = Pulse(
             self._store,
             self,
             self._engine.coordinator.lease_returned,
+            self._lacking,
             interval_ms=self._settings.heartbeat_ms,
             clock=self._clock,
         )
         self._supervisor.start(self.heartbeat)
-        await self.heartbeat.ticked()
+        await unless(self._stop_wanted, self.heartbeat.ticked())
         self._supervisor.start(self.intake)
         if self._wakeups is not None:
             self._wakeups.add(self)
@@ -128,6 +146,7 @@ class Worker:
         await self._supervisor.stop()
         await self._jobs.cancel()
         await self._leave()
+        await self._builtins.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.ended = ended
 
@@ -137,6 +156,7 @@ class Worker:
         self._reporter.give_up()
         await self._supervisor.stop(grace=0)
         await self._jobs.cancel(_LAST_REPORTS)
+        await self._builtins.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         await self._session.close()
 
@@ -189,7 +209,8 @@ class Worker:
             found.give_up(Abandoned("no longer leased to this worker (cancelled, timed out or lost)"), "abandoned")
 
     def _hold(self, claimed: ClaimedTask) -> Attempt:
-        attempt = Attempt(claimed, self._tasks.get(claimed.type), self._executor, self._output_bytes)
+        function = self._tasks.get(claimed.type) or self._builtins.get(claimed.type)
+        attempt = Attempt(claimed, function, self._executor, self._output_bytes)
         self._attempts[claimed.lease_id] = attempt
         if self.draining:
             attempt.give_up(HandedBack(), "the worker stops")
@@ -217,6 +238,15 @@ class Worker:
     def _too_old(self, error: ProtocolTooOldError) -> None:
         log.error("%s; this worker hands its tasks back and stops", error)
         self.want_stop(str(error))
+
+    def _lacking(self, service: Service, error: PrivilegeMissingError) -> None:
+        """The role may not do what a service does: hopeless when it never could, else for as long as a lease lasts."""
+        last = service.health.last_tick
+        now = (self._clock or SystemClock()).monotonic()
+        if last is None or now - last > self._settings.lease_ms / 1000:
+            log.error("%s; this worker stops", error)
+            self.draining = True
+            self.want_stop(str(error))
 
     def _outdated(self) -> None:
         self.want_stop("the schema demands a newer engine protocol")
