@@ -16,7 +16,7 @@ from uuid6 import uuid7
 from partita.domain.payload import Payload
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import CancelRequested, Reply, SignalReceived
-from partita.engine.requests import StartRequest
+from partita.engine.requests import PROTOCOL, StartRequest
 from partita.engine.service import Service
 from partita.engine.supervisor import Supervisor
 from partita.engine.timers import Timers
@@ -305,7 +305,7 @@ async def test_a_cancel_that_races_a_claim_leaves_no_row(settings: Settings, win
 async def claim_in(host: Host, where: Any) -> Sequence[Any]:
     """One claim statement on a connection of the test's (or of the engine's pool), from the beginning."""
     lanes = list(range(16))
-    values = (["default"] * 16, lanes, [0] * 16, [0] * 16, 1, 4, uuid7(), "racer", None, 1, False)
+    values = (["default"] * 16, lanes, [0] * 16, [0] * 16, 1, 4, uuid7(), "racer", None, PROTOCOL, False)
     text = host.engine.database.sql("claim_tasks")
     rows = await (host.fetch(text, *values) if where is host.engine else where.fetch(text, *values))
     return [row for row in rows if row["run_id"] is not None]

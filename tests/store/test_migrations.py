@@ -19,9 +19,9 @@ from partita.store.errors import SchemaMissingError
 from partita.store.migrations import MigrationEditedError, SchemaNewerError
 from tests.postgres import Cluster
 
-SECOND = """
-CREATE TABLE :"schema".second (id integer);
-INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES (2, 'second', '');
+NEXT = """
+CREATE TABLE :"schema".next (id integer);
+INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES (3, 'next', '');
 """
 
 
@@ -57,9 +57,9 @@ async def test_migrate_applies_everything_once(empty: DatabaseSettings) -> None:
 
 
 async def test_ten_at_once_apply_each_file_once(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V002__second.sql").write_text(SECOND)
+    (folder / "V003__next.sql").write_text(NEXT)
     results = await asyncio.gather(*(migrations.migrate(empty, folder=folder) for _ in range(10)))
-    assert sorted(state.version for applied in results for state in applied) == [1, 2]
+    assert sorted(state.version for applied in results for state in applied) == [1, 2, 3]
 
 
 async def test_an_edited_file_is_refused_and_line_ends_are_no_edit(empty: DatabaseSettings, folder: Path) -> None:
@@ -73,9 +73,9 @@ async def test_an_edited_file_is_refused_and_line_ends_are_no_edit(empty: Databa
 
 
 async def test_an_older_program_does_not_touch_a_newer_schema(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V002__second.sql").write_text(SECOND)
+    (folder / "V003__next.sql").write_text(NEXT)
     await migrations.migrate(empty, folder=folder)
-    with pytest.raises(SchemaNewerError, match="at version 2; expected at most 1"):
+    with pytest.raises(SchemaNewerError, match="at version 3; expected at most 2"):
         await migrations.migrate(empty)
     async with await Database.open(empty) as database:
         await migrations.require_current(database)
@@ -83,25 +83,26 @@ async def test_an_older_program_does_not_touch_a_newer_schema(empty: DatabaseSet
 
 async def test_a_program_says_what_its_schema_lacks(empty: DatabaseSettings) -> None:
     async with await Database.open(empty) as database:
-        with pytest.raises(SchemaMissingError, match=r"V001__init\.sql; try: partita migrate"):
+        missing = ", ".join(file.file for file in migrations.available())
+        with pytest.raises(SchemaMissingError, match=f"{missing}; try: partita migrate"):
             await migrations.require_current(database)
 
 
 async def test_a_failing_file_leaves_the_version_before(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V002__second.sql").write_text(SECOND.replace("id integer", "id nonsense"))
-    with pytest.raises(EngineError, match=r"V002__second\.sql.*nonsense.*42704"):
+    (folder / "V003__next.sql").write_text(NEXT.replace("id integer", "id nonsense"))
+    with pytest.raises(EngineError, match=r"V003__next\.sql.*nonsense.*42704"):
         await migrations.migrate(empty, folder=folder)
-    assert [state.version for state in await migrations.status(empty, folder=folder) if state.applied_at] == [1]
-    assert await scalar(empty, "SELECT to_regclass('partita.second') IS NULL")
-    (folder / "V002__second.sql").write_text(SECOND)
-    assert [state.version for state in await migrations.migrate(empty, folder=folder)] == [2]
+    assert [state.version for state in await migrations.status(empty, folder=folder) if state.applied_at] == [1, 2]
+    assert await scalar(empty, "SELECT to_regclass('partita.next') IS NULL")
+    (folder / "V003__next.sql").write_text(NEXT)
+    assert [state.version for state in await migrations.migrate(empty, folder=folder)] == [3]
 
 
 async def test_a_file_that_does_not_record_itself_is_refused(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V002__second.sql").write_text('CREATE TABLE :"schema".second (id integer);')
+    (folder / "V003__next.sql").write_text('CREATE TABLE :"schema".second (id integer);')
     with pytest.raises(EngineError, match="does not record itself"):
         await migrations.migrate(empty, folder=folder)
-    assert await scalar(empty, "SELECT to_regclass('partita.second') IS NULL")
+    assert await scalar(empty, "SELECT to_regclass('partita.next') IS NULL")
 
 
 async def test_two_installations_share_a_database(empty: DatabaseSettings) -> None:
@@ -143,10 +144,10 @@ def _psql(cluster: Cluster, url: str, path: Path) -> None:
 
 
 def test_files_are_numbered_without_gaps(folder: Path) -> None:
-    (folder / "V003__third.sql").write_text(SECOND)
+    (folder / "V004__fourth.sql").write_text(NEXT)
     with pytest.raises(EngineError, match="without gaps"):
         migrations.available(folder)
-    (folder / "V003__third.sql").rename(folder / "V2_wrong.sql")
+    (folder / "V004__fourth.sql").rename(folder / "V2_wrong.sql")
     with pytest.raises(EngineError, match="is not named like"):
         migrations.available(folder)
 

@@ -96,13 +96,13 @@ async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[tupl
     asked = {
         (start.version.id, start.version.version, start.request.version is not None)
         for turn, start in turns
-        if not turn.settled
+        if not (turn.settled or start.decided)
     }
     if not asked:
         return
     usable = await starts.startable(connection, sql, sorted(asked))
     for turn, start in turns:
-        if not turn.settled and (start.version.id, start.version.version) not in usable:
+        if not (turn.settled or start.decided) and (start.version.id, start.version.version) not in usable:
             turn.settle(None)
 
 
@@ -124,7 +124,7 @@ def _comes_again(turn: Turn) -> bool:
 
 def _group(turn: Turn, start: Start) -> Group:
     turn.event = start.event
-    slice_ = Slice(start.version.definition, None, start.input, whole=True)
+    slice_ = Slice(start.version.definition.flow(start.event.subflow), None, start.input, whole=True)
     slice_.timers, slice_.waits, slice_.signals, slice_.leased = [], [], [], set()
     return Group(start.run_id, start.version, slice_, [turn])
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from partita.domain.errors import NotFoundError, OutdatedError
-from partita.domain.state.effects import Context, Effects, Limits, Slice
+from partita.domain.state.effects import Context, Effects, Limits, Message, Slice
 from partita.domain.state.events import Reply
-from partita.engine import admission, fencing, handoff, rounds
+from partita.engine import admission, fencing, handoff, messages, rounds
 from partita.engine.definitions import Definitions
 from partita.engine.handoff import Urgency
+from partita.engine.messages import Delivery
 from partita.engine.notices import Notices
 from partita.engine.requests import PROTOCOL, ReportReply, StartReply
 from partita.engine.submissions import Happening, Reported, Start, Submission
@@ -46,7 +47,7 @@ class Tools:
 class Batch:
     """The submissions of one transaction; used once."""
 
-    __slots__ = ("_tools", "_wait", "skipped", "turns", "writes", "xid")
+    __slots__ = ("_sent", "_tools", "_wait", "skipped", "turns", "writes", "xid")
 
     def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
         self._tools = tools
@@ -55,6 +56,8 @@ class Batch:
         self.skipped: list[Submission] = []
         """Submissions whose run another process held."""
         self.writes: Writes | None = None
+        self._sent: list[Delivery] = []
+        """Messages that this transaction sends."""
         self.xid = ""
         """The transaction's id; empty until it is known."""
 
@@ -117,16 +120,22 @@ class Batch:
         for run_id, of_run in by_run.items():
             run = runs[run_id]
             version = versions[run.definition_id, run.row.version]
-            groups.append(Group(run_id, version, Slice(version.definition, run.row), of_run))
+            definition = version.definition.flow(run.row.subflow)
+            groups.append(Group(run_id, version, Slice(definition, run.row), of_run))
         return groups
 
     async def _write(self, connection: Connection, groups: Sequence[Group], loaded: Loaded) -> None:
         tools = self._tools
-        writes = Writes(loaded.now, ReadySequence(loaded.now), tools.delays)
+        writes = Writes(loaded.now, ReadySequence(loaded.now), tools.delays, tools.settings.engine.message_grace_ms)
+        sent: list[tuple[str, Message]] = []
         for group in groups:
-            if group.effects is not None:
-                writes.add(group.slice, group.effects, group.handed)
+            if (effects := group.effects) is not None:
+                writes.add(group.slice, effects, group.handed)
+                sent += [(effects.run.namespace, message) for message in effects.messages]
+        writes.messages = [messages.row_of(message, namespace) for namespace, message in sent]
         await writes.send(connection, tools.sql)
+        numbered = zip(writes.message_ids, sent, strict=True)
+        self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
         self.writes = writes
 
     def deliver(self) -> None:
@@ -145,6 +154,8 @@ class Batch:
             notices.tell_timer(min(row[1] for row in writes.timers))
         if writes.projections:
             notices.tell_projection()
+        if self._sent:
+            notices.tell_messages(self._sent)
 
 
 def _missing(one: Submission) -> object:

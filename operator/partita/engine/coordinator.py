@@ -92,9 +92,15 @@ class Coordinator:
         return self._patient.transactions + sum(lane.transactions for lane in self._lanes)
 
     async def start(
-        self, request: StartRequest, version: Version, prepared: Prepared, *, inbox_id: int | None = None
+        self,
+        request: StartRequest,
+        version: Version,
+        prepared: Prepared,
+        *,
+        inbox_id: int | None = None,
+        decided: bool = False,
     ) -> StartReply | None:
-        """Start a run of this version; None when the version is no longer the one to start."""
+        """Start a run of this version; None when it is no longer the one to start, unless it is ``decided``."""
         run_id = prepared.event.run_id
         one = Start(
             **self._common(run_id),
@@ -105,6 +111,7 @@ class Coordinator:
             event=prepared.event,
             keys=prepared.keys,
             inbox_id=inbox_id,
+            decided=decided,
         )
         return cast("StartReply | None", await self._submit(one))
 
@@ -165,4 +172,9 @@ def limits_of(settings: Settings) -> Limits:
         unknown_types=settings.engine.unknown_types,
         asked_retries=settings.engine.asked_retries,
         signals_buffered=settings.limits.signals_buffered,
+        child_depth=settings.limits.child_depth,
+        loop_items=settings.limits.loop_items,
+        loop_chunk=settings.engine.loop_chunk,
+        drain_ms=settings.engine.drain_ms,
+        undo_tries=settings.engine.undo_tries,
     )

@@ -39,6 +39,7 @@ class Definitions:
         self._database = database
         self._parsed: OrderedDict[Key, Version] = OrderedDict()
         self._deployed: dict[tuple[str, str], Key] = {}
+        self._exact: OrderedDict[tuple[str, str, int], Key] = OrderedDict()
         self._writer = database.dedicated("definitions", planner=False)
         self._turn = asyncio.Lock()
 
@@ -92,6 +93,22 @@ class Definitions:
             key = await self._find(namespace, name, version)
             if version is None:
                 self._deployed[namespace, name] = key
+        return await self._load(key)
+
+    async def exact(self, namespace: str, name: str, version: int) -> Version:
+        """One version, whether it may still be started or not: what a run has decided to start.
+
+        Raises DefinitionNotFoundError.
+        """
+        place = (namespace, name, version)
+        key = self._exact.get(place)
+        if key is None:
+            found = await self._database.fetchval("exact_definition", *place)
+            if found is None:
+                raise DefinitionNotFoundError(f"WorkflowDefinition {namespace}/{name}: version {version} is not stored")
+            key = self._exact[place] = (found, version)
+            while len(self._exact) > _CACHE:
+                self._exact.popitem(last=False)
         return await self._load(key)
 
     async def _find(self, namespace: str, name: str, version: int | None) -> Key:

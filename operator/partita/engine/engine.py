@@ -12,8 +12,11 @@ from uuid import UUID
 
 from partita.domain.payload import Json
 from partita.domain.state.events import Event, Reply
+from partita.engine.children import Children
 from partita.engine.coordinator import Coordinator
+from partita.engine.courier import Courier
 from partita.engine.definitions import Definitions
+from partita.engine.deliverer import Deliverer
 from partita.engine.notices import Notices
 from partita.engine.requests import Deployed, Offer, Report, ReportReply, StartReply, StartRequest, Version
 from partita.engine.starts import Starts
@@ -30,6 +33,10 @@ class Engine:
         self.definitions = Definitions(database)
         self.coordinator = Coordinator(database, settings, self.definitions)
         self._starts = Starts(self.coordinator, self.definitions, settings, database)
+        children = Children(self.coordinator, self.definitions, settings.limits.input_bytes)
+        self._deliverer = Deliverer(self._starts, children, self.coordinator, database)
+        self.courier = Courier(self._deliverer)
+        self.notices.messages.append(self.courier.sent)
 
     @classmethod
     async def open(cls, settings: Settings, *, application: str = "partita") -> Self:
@@ -40,8 +47,9 @@ class Engine:
 
     async def close(self) -> None:
         """Commit what was accepted, refuse what comes later, and give back the connections."""
+        await self.courier.close()
         await self.coordinator.close()
-        await self._starts.close()
+        await self._deliverer.close()
         await self.definitions.close()
         await self.database.close()
 
@@ -95,6 +103,6 @@ class Engine:
         """Start a run as part of the caller's own transaction; it begins after that transaction commits."""
         return await self._starts.start_in(connection, request)
 
-    async def deliver(self, row: Record) -> StartReply | Reply:
+    async def deliver(self, row: Record) -> StartReply | Reply | None:
         """Apply a due row of ``run_inbox``; raises its error after having counted it on the row."""
-        return await self._starts.deliver(row)
+        return await self._deliverer.row(row)

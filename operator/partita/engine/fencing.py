@@ -25,7 +25,7 @@ from partita.domain.state.events import (
 from partita.domain.state.rows import TimerKind
 from partita.engine.requests import ClaimedTask, Report, ReportReply
 from partita.engine.submissions import Happening, LeaseEnded, ReadyExpired, Reported, Submission, TimerFell
-from partita.engine.turns import Turn
+from partita.engine.turns import EarlierFirstError, Turn
 from partita.store import fences
 from partita.store.database import Connection
 from partita.store.fences import Demand, EndedLease, HandedOn, LeaseFence, ReadyFence, RecordedAttempt, TimerFence
@@ -187,12 +187,18 @@ async def _timers(connection: Connection, sql: Sql, pairs: list[tuple[Turn, Time
 
 
 async def _inbox(connection: Connection, sql: Sql, pairs: list[tuple[Turn, Happening]]) -> None:
+    """Rows of inboxes that are still there; messages only as the first of their run, whoever delivers the others."""
     if not pairs:
         return
-    taken = await fences.take_inbox(connection, sql, [one.inbox_id for _, one in pairs if one.inbox_id is not None])
+    messages = [(one.run_id, one.inbox_id) for _, one in pairs if one.is_message and one.inbox_id is not None]
+    blocked = await fences.out_of_turn(connection, sql, messages) if messages else set()
+    ids = [one.inbox_id for _, one in pairs if one.inbox_id is not None and one.inbox_id not in blocked]
+    taken = await fences.take_inbox(connection, sql, ids) if ids else set()
     for turn, one in pairs:
         if one.inbox_id in taken:
             taken.discard(one.inbox_id)
             turn.event = one.event
+        elif one.inbox_id in blocked:
+            turn.settle(EarlierFirstError(one.run_id))
         else:
             turn.settle(STALE)

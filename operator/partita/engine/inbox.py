@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from partita.engine.messages import KINDS
 from partita.engine.service import Clock, TickingService
 from partita.store.database import Record
 from partita.store.duties import DutyStore
@@ -19,6 +20,9 @@ from partita.store.duties import DutyStore
 log = logging.getLogger(__name__)
 
 _CHUNK: Final = 500
+STARTS: Final = ("start", "ChildStart")
+KNOWN: Final = ("start", "signal", *KINDS)
+"""Kinds that this version can apply; rows of others wait for a process that can."""
 
 
 class Deliveries(Protocol):
@@ -43,15 +47,15 @@ class Inbox(TickingService):
     async def tick(self) -> float:
         """Deliver what is due; again at once while there is more than one chunk."""
         self._more = False
-        if await self._store.due_inbox(1):
+        if await self._store.due_inbox(KNOWN, 1):
             await self._store.in_turn("inbox", self._deliver)
         return 0.0 if self._more else self._longest
 
     async def _deliver(self) -> None:
-        rows = await self._store.due_inbox(_CHUNK)
-        starts = [row for row in rows if row["kind"] == "start"]
-        others = [row for row in rows if row["kind"] != "start"]
-        failed = await self._deliver_all(starts) + await self._deliver_all(others)  # a signal comes after its run
+        rows = await self._store.due_inbox(KNOWN, _CHUNK)
+        starts = [row for row in rows if row["kind"] in STARTS]
+        others = [row for row in rows if row["kind"] not in STARTS]
+        failed = await self._deliver_all(starts) + await self._deliver_all(others)  # a run is there before its news
         self._more = len(rows) == _CHUNK and not failed
 
     async def _deliver_all(self, rows: Sequence[Record]) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from partita.engine.messages import Delivery
+
 
 @dataclass(slots=True)
 class Notices:
@@ -21,6 +23,8 @@ class Notices:
     """Called with the earliest time of the timers that were set."""
     projection: list[Callable[[], None]] = field(default_factory=list)
     """Called when a run of a WorkflowRun object has something new to show."""
+    messages: list[Callable[[list[Delivery]], None]] = field(default_factory=list)
+    """Called with the messages to runs that were sent, in their order."""
     outdated: list[Callable[[], None]] = field(default_factory=list)
     """Called once when the schema demands a newer engine protocol: this process has to stop working."""
 
@@ -38,6 +42,11 @@ class Notices:
         """Rows were committed to the projection queue."""
         for callback in self.projection:
             callback()
+
+    def tell_messages(self, sent: list[Delivery]) -> None:
+        """Messages were committed to the inboxes of runs."""
+        for callback in self.messages:
+            callback(sent)
 
     def tell_outdated(self) -> None:
         """The schema has moved on."""

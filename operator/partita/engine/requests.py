@@ -19,7 +19,7 @@ from partita.domain.state.events import ControlsApplied
 from partita.domain.state.rows import ErrorInfo, RunStatus
 from partita.minting import new_id
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The engine protocol that this program speaks; a schema may demand a newer one, and then the process stops."""
 
 

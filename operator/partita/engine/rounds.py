@@ -53,7 +53,7 @@ def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
         return need
     for turn in group.turns:
         try:
-            need.merge(foresee(group.version.definition, _event(turn)))
+            need.merge(foresee(group.slice.definition, _event(turn)))
         except Exception as error:  # noqa: BLE001  # as for decisions
             failures[turn.submission] = error
     return need
@@ -83,9 +83,10 @@ def _decide(group: Group, context: Context, failures: dict[Submission, Exception
 
 
 def _keep_delivery(turn: Turn, decision: Effects) -> None:
-    """The inbox row of what a run refuses must not go without a trace; a refused signal on record is one."""
+    """The inbox row of what a run refuses must not go without a trace; a refused signal on record is one. A message
+    that comes too late for its run has nobody to tell."""
     one = turn.submission
-    if isinstance(one, Happening) and one.inbox_id is not None and not decision.record_signals:
+    if isinstance(one, Happening) and one.inbox_id is not None and not (one.is_message or decision.record_signals):
         raise DeliveryRefusedError(one.run_id, decision.reply)
 
 
@@ -97,7 +98,7 @@ def _event(turn: Turn) -> Event:
 
 def _widen(group: Group, need: Need, number: int, rounds: int) -> Need:
     """The later the round, the more is loaded at once."""
-    if need.rows and len(group.version.definition.nodes) <= _SMALL_RUN:
+    if need.rows and len(group.slice.definition.nodes) <= _SMALL_RUN:
         need.whole = True
     if number >= rounds:
         need.whole = need.mailbox = need.input = True
@@ -122,6 +123,7 @@ async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]
     boxes = [group.run_id for group, need in needs if need.mailbox and group.slice.timers is None]
     if boxes:
         await _load_mailboxes(connection, sql, boxes, by_run)
+    await _load_versions(connection, sql, needs)
 
 
 async def _load_tasks(
@@ -165,6 +167,17 @@ async def _load_mailboxes(connection: Connection, sql: Sql, ids: list[UUID], by_
     if sent:
         for run_id, signal_id in await slices.seen_signals(connection, sql, sent):
             by_run[run_id].slice.seen_signal_ids.add(signal_id)
+
+
+async def _load_versions(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]]) -> None:
+    """Versions of definitions whose runs are to be started as children."""
+    wanted = [(group.version.definition.namespace, name) for group, need in needs for name in need.versions]
+    if not wanted:
+        return
+    found = await slices.child_versions(connection, sql, list(dict.fromkeys(wanted)))
+    for group, need in needs:
+        namespace = group.version.definition.namespace
+        group.slice.versions |= {name: found[namespace, name] for name in need.versions}
 
 
 def _signals(event: Event | None) -> list[str]:

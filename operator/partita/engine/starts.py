@@ -9,30 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-import orjson
-
-from partita.domain.errors import (
-    DefinitionNotFoundError,
-    InvalidError,
-    InvalidInputError,
-    PartitaError,
-    Problem,
-    UnavailableError,
-)
+from partita.domain.errors import DefinitionNotFoundError, InvalidError, InvalidInputError, Problem
 from partita.domain.manifest import prepare_input
-from partita.domain.payload import Json, encode
-from partita.domain.state.events import Event, Reply, RunStarted, SignalReceived
+from partita.domain.payload import encode
+from partita.domain.state.events import Event, RunStarted, SignalReceived
 from partita.engine import relay
 from partita.engine.admission import run_keys
 from partita.engine.coordinator import Coordinator
 from partita.engine.definitions import Definitions
 from partita.engine.prepared import Prepared, hash_of
 from partita.engine.requests import StartReply, StartRequest, Version
-from partita.engine.turns import DeliveryRefusedError
 from partita.settings import Settings
-from partita.store import failures, starts
-from partita.store.database import Connection, Database, Record
-from partita.store.errors import boundary
+from partita.store import starts
+from partita.store.database import Connection, Database
 
 _TRIES = 5
 """How often a start follows a definition that is being replaced, before it takes the version it found."""
@@ -48,7 +37,6 @@ class Starts:
         self._definitions = definitions
         self._limits = settings.limits
         self._sql = database.sql
-        self._writer = database.dedicated("inbox", planner=False)
 
     async def start(self, request: StartRequest, *, inbox_id: int | None = None) -> StartReply:
         """Start a run; see ``Engine.start`` for what it raises."""
@@ -115,29 +103,6 @@ class Starts:
         body = encode(relay.signal_body(signal), f"run {run_id}: signal {signal.id!r}")
         _bound(f"run {run_id}: signal {signal.id!r}: payload", signal.payload.text, self._limits.output_bytes)
         await starts.insert_inbox(connection, self._sql, run_id, "signal", body)
-
-    async def deliver(self, row: Record) -> StartReply | Reply:
-        """Apply a row of the inbox (id, run_id, kind, body); raises its error after having counted it on the row."""
-        try:
-            return await self._deliver(row["id"], row["run_id"], row["kind"], orjson.loads(row["body"]))
-        except UnavailableError:
-            raise
-        except Exception as error:
-            final = isinstance(error, DeliveryRefusedError) and error.final
-            text = str(error) if isinstance(error, PartitaError) else f"{type(error).__name__}: {error}"
-            with boundary():
-                async with self._writer.transaction() as connection:
-                    await failures.fail_inbox(connection, self._sql, row["id"], text, final=final)
-            raise
-
-    async def _deliver(self, inbox_id: int, run_id: UUID, kind: str, body: Json) -> StartReply | Reply:
-        if kind == "start":
-            return await self.start(relay.start_request(body), inbox_id=inbox_id)
-        return await self._coordinator.inbox_row(inbox_id, run_id, relay.signal_event(body))
-
-    async def close(self) -> None:
-        """Give back the connection."""
-        await self._writer.close()
 
 
 def _bound(subject: str, text: str, limit: int) -> None:

@@ -35,7 +35,7 @@ class Submission:
     @property
     def rank(self) -> int:
         """Order among the submissions of one run in one batch: signals (which beat a deadline that passed at the same
-        time), then what has a fence, then controls."""
+        time), then what has a fence, then controls, then messages in the order in which they were sent."""
         return 1
 
     def answer(self, result: object) -> None:
@@ -60,6 +60,8 @@ class Start(Submission):
     event: RunStarted
     keys: tuple[RunKey, ...]
     inbox_id: int | None = None
+    decided: bool = False
+    """A run decided on exactly this version, so that it starts even if it was withdrawn since."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -71,7 +73,12 @@ class Happening(Submission):
 
     @property
     def rank(self) -> int:
-        return 0 if isinstance(self.event, SignalReceived) else 2
+        return 0 if isinstance(self.event, SignalReceived) else 2 + (self.inbox_id or 0)
+
+    @property
+    def is_message(self) -> bool:
+        """Whether another run, or this one, sent it: such are applied in their order."""
+        return self.inbox_id is not None and not isinstance(self.event, SignalReceived)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -59,6 +59,13 @@ class DeliveryRefusedError(ConflictError):
         self.final = reply.reason != MAILBOX_FULL
 
 
+class EarlierFirstError(ConflictError):
+    """A message is not applied before those that were sent to its run earlier: it stays for a moment."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(f"run {run_id}: inbox: an earlier message has not been applied yet")
+
+
 class PoisonedError(Exception):
     """Some submissions cannot be decided; the others have to be tried without them."""
 

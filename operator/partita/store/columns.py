@@ -17,6 +17,7 @@ import orjson
 from partita.domain.payload import Payload, encode
 from partita.domain.state.effects import Enqueue, HistoryEntry, RecordedSignal
 from partita.domain.state.rows import ErrorInfo, ReadyKey, RunRow, TaskRow, TimerRow, WaitRow
+from partita.store.details import detail_text
 
 Row = tuple[Any, ...]
 
@@ -40,6 +41,13 @@ def _text(payload: Payload | None) -> str | None:
     return None if payload is None else payload.text
 
 
+def kin_row(run: RunRow) -> Row:
+    """``insert_runs``: whose child the run is; all null for a run of its own."""
+    parent = run.parent
+    place = (None, None, None, None) if parent is None else (parent.run_id, parent.node, parent.index, parent.attempt)
+    return (*place, run.mailbox_id, run.depth or None, run.subflow or None)
+
+
 def run_row(run: RunRow, output: Payload | None) -> Row:
     """``update_runs``: the columns that change."""
     return (
@@ -56,6 +64,7 @@ def run_row(run: RunRow, output: Payload | None) -> Row:
         run.deadline_remaining_ms,
         run.applied_suspend,
         run.applied_cancel,
+        ",".join(run.applied_cancel_nodes) or None,
         run.status.value,
         run.stage.value,
         run.reason,
@@ -94,6 +103,7 @@ def task_row(run_id: UUID, task: TaskRow, queue: str | None) -> Row:
         error_text(task.error),
         _text(task.event),
         _text(task.input),
+        None if task.detail is None else detail_text(task.detail),
         queue,
         task.kind,
         task.node,
@@ -145,7 +155,17 @@ def timer_row(run_id: UUID, timer: TimerRow) -> Row:
 
 def wait_row(run_id: UUID, wait: WaitRow) -> Row:
     """``insert_waits``."""
-    return (run_id, wait.since, wait.seq, wait.index, wait.name, wait.node)
+    return (
+        run_id,
+        wait.since,
+        wait.seq,
+        wait.index,
+        wait.name,
+        wait.node,
+        wait.child,
+        wait.subflow or None,
+        wait.alternative or None,
+    )
 
 
 def signal_row(run_id: UUID, signal: RecordedSignal, now: datetime) -> Row:

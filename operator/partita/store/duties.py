@@ -113,9 +113,9 @@ class DutyStore:
         """Ready tasks whose scheduleToStart has passed."""
         return await self._database.fetch("expired_ready_tasks", limit)
 
-    async def due_inbox(self, limit: int) -> list[Record]:
-        """Deliveries to runs that are due."""
-        return await self._database.fetch("due_inbox", limit)
+    async def due_inbox(self, kinds: Sequence[str], limit: int) -> list[Record]:
+        """Deliveries of these kinds that are due."""
+        return await self._database.fetch("due_inbox", kinds, limit)
 
     async def wake_idle_workers(self, channel: str, message: str, queues: Sequence[str], but: Sequence[str]) -> bool:
         """Notify the idle workers of these queues, if there are any; the notification is committed with the read."""

@@ -28,6 +28,16 @@ async def fail_timer(connection: Connection, sql: Sql, key: tuple[UUID, str, str
     await connection.fetch(sql("fail_timer"), *key, _kept(message), DEAD_AFTER)
 
 
+async def drop_undeliverable(connection: Connection, sql: Sql, inbox_id: int, run_id: UUID) -> bool:
+    """Delete a message whose run neither exists nor is about to start; False when it has to wait."""
+    return bool(await connection.fetch(sql("drop_undeliverable"), inbox_id, run_id))
+
+
+async def postpone_inbox(connection: Connection, sql: Sql, inbox_id: int) -> None:
+    """Let an inbox row be due again in a moment, without counting a failure."""
+    await connection.fetch(sql("postpone_inbox"), inbox_id)
+
+
 async def fail_inbox(connection: Connection, sql: Sql, inbox_id: int, message: str, *, final: bool = False) -> None:
     """Count a failure of an inbox row and let it be due later, or give it up after too many, or if it is ``final``."""
     await connection.fetch(sql("fail_inbox"), inbox_id, _kept(message), 1 if final else DEAD_AFTER)

@@ -131,6 +131,20 @@ async def take_inbox(connection: Connection, sql: Sql, ids: Sequence[int]) -> se
     return {record[0] for record in await connection.fetch(sql("fence_inbox"), ids)}
 
 
+async def out_of_turn(connection: Connection, sql: Sql, messages: Sequence[tuple[UUID, int]]) -> set[int]:
+    """Which of these messages, (run, number), have an earlier one of their run before them that is not among them."""
+    runs, ids = {run_id for run_id, _ in messages}, {number for _, number in messages}
+    blocked: set[UUID] = set()
+    late: set[int] = set()
+    waiting = await connection.fetch(sql("inbox_until"), list(runs), max(ids))
+    for number, run_id in sorted((row[0], row[1]) for row in waiting):
+        if number not in ids:
+            blocked.add(run_id)
+        elif run_id in blocked:
+            late.add(number)
+    return late
+
+
 async def recorded_attempts(
     connection: Connection, sql: Sql, reports: Sequence[tuple[UUID, int, str, int, int, str]]
 ) -> set[RecordedAttempt]:

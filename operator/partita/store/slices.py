@@ -18,10 +18,12 @@ import orjson
 
 from partita.domain.payload import Payload
 from partita.domain.record import record
+from partita.domain.state.effects import DefinitionName
 from partita.domain.state.rows import (
     ErrorInfo,
     NodeKey,
     NodeState,
+    Parent,
     ReadyKey,
     RunRow,
     RunStatus,
@@ -33,6 +35,7 @@ from partita.domain.state.rows import (
     WaitRow,
 )
 from partita.store.database import Connection, Record
+from partita.store.details import detail_of
 from partita.store.sql import Sql
 
 _STATES = {state.value: state for state in NodeState}
@@ -128,8 +131,10 @@ async def load_mailboxes(connection: Connection, sql: Sql, ids: Sequence[UUID]) 
     boxes = {run_id: Mailbox() for run_id in ids}
     for run, kind, node, index, fire_at, remaining in await connection.fetch(sql("load_timers"), ids):
         boxes[run].timers.append(TimerRow(_TIMERS[kind], node, index, fire_at, remaining))
-    for run, name, seq, node, index, since in await connection.fetch(sql("load_waits"), ids):
-        boxes[run].waits.append(WaitRow(name, seq, node, index, since))
+    for run, name, seq, node, index, since, child, subflow, alternative in await connection.fetch(
+        sql("load_waits"), ids
+    ):
+        boxes[run].waits.append(WaitRow(name, seq, node, index, since, child, subflow or "", alternative or 0))
     for run, node, index in await connection.fetch(sql("load_leased"), ids):
         boxes[run].leased.add(NodeKey(node, index))
     for run, id_, name, seq, payload, sender, at in await connection.fetch(
@@ -144,6 +149,15 @@ async def seen_signals(connection: Connection, sql: Sql, sent: Iterable[tuple[UU
     runs, ids = zip(*sent, strict=True)
     records = await connection.fetch(sql("seen_signals"), runs, ids, min(runs), max(runs))
     return {(record[0], record[1]) for record in records}
+
+
+async def child_versions(
+    connection: Connection, sql: Sql, wanted: Sequence[tuple[str, DefinitionName]]
+) -> dict[tuple[str, DefinitionName], int]:
+    """The versions that children of these definitions, by namespace and name, would be started with now; 0: none."""
+    places, names, versions = zip(*((space, name.name, name.version) for space, name in wanted), strict=True)
+    records = await connection.fetch(sql("child_versions"), places, names, versions)
+    return {(record[0], DefinitionName(record[1], record[2])): record[3] for record in records}
 
 
 def error_of(text: str | None) -> ErrorInfo | None:
@@ -161,17 +175,18 @@ def _run(record: Record) -> StoredRun:
         _, _, _, _, _, row.id, definition_id, request_id, row.created_at, row.version, row.priority, row.total,
         row.generation, row.active, row.done, row.seq, row.revision, row.cr_generation, row.started_at, row.finished_at,
         row.deadline_at, row.deadline_remaining_ms, row.applied_suspend, row.applied_cancel, status, stage, row.reason,
-        row.pending_outcome, retries, error, row.namespace, row.name, row.definition, cr_uid,
+        row.pending_outcome, retries, error, row.namespace, row.name, row.definition, cr_uid, cancelled, parent_id,
+        parent_node, parent_index, parent_attempt, row.mailbox_id, depth, subflow,
     ) = record  # fmt: skip  # one line a name would hide the order, which is what matters here
     row.status = _STATUSES[status]
     row.stage = _STAGES[stage]
     row.retry_counts = orjson.loads(retries) if retries else _NONE
     row.error = None if error is None else error_of(error)
     row.cr_uid = cr_uid or ""
-    row.applied_cancel_nodes = ()
-    row.subflow = ""
-    row.parent = row.mailbox_id = None
-    row.depth = 0
+    row.applied_cancel_nodes = () if cancelled is None else tuple(cancelled)
+    row.parent = None if parent_id is None else Parent(parent_id, parent_node, parent_index, parent_attempt)
+    row.depth = depth or 0
+    row.subflow = subflow or ""
     return StoredRun(row, definition_id, request_id)
 
 
@@ -180,7 +195,7 @@ def _task(record: Record) -> TaskRow:
     (
         _, row.node, row.index, row.kind, state, row.attempt, row.edges_settled, row.edges_live, row.fired,
         row.stepped_over, route, retries, row.first_failed_at, queue, lane, priority, seq, row.queued_at,
-        row.finished_at, error, output, event, input_,
+        row.finished_at, error, detail, output, event, input_,
     ) = record  # fmt: skip  # as above
     row.state = _STATES[state]
     row.route = None if route is None else tuple(route)
@@ -190,5 +205,5 @@ def _task(record: Record) -> TaskRow:
     row.input = None if input_ is None else Payload.parse(input_)
     row.output = None if output is None else Payload.parse(output)
     row.event = None if event is None else Payload.parse(event)
-    row.detail = None
+    row.detail = None if detail is None else detail_of(detail)
     return row

@@ -135,6 +135,7 @@ def _run_row(new: NewRun) -> Row:
         orjson.dumps(list(new.tags)).decode() if new.tags else None,
         orjson.dumps(new.attributes).decode() if new.attributes else None,
         _context(new),
+        *columns.kin_row(run),
     )
 
 
@@ -146,4 +147,5 @@ def _context(new: NewRun) -> str:
 def _open_row(new: NewRun) -> Row:
     run = new.effects.run
     uid = run.cr_uid or None
-    return (run.id, run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid)
+    subflow = run.subflow or None
+    return (run.id, run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid, subflow)

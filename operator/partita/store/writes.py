@@ -8,14 +8,14 @@ not, so that one statement fits every change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from partita.domain.state.effects import Effects, Enqueue, HistoryEntry, Slice
-from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunStatus
+from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection
@@ -48,12 +48,12 @@ def _reported(effects: Effects, key: NodeKey) -> bool:
     return task is not None and task.state in (NodeState.COMPLETED, NodeState.FAILED)
 
 
-def _stands_elsewhere(entry: HistoryEntry) -> bool:
+def _stands_elsewhere(run: RunRow, entry: HistoryEntry) -> bool:
     """Whether a line of history says only what ``workflow_runs`` or ``run_endings`` say: two lines of every run.
-    ``reads.history`` puts them back."""
+    ``reads.history`` puts them back. The run of a subflow has no row in ``run_endings``."""
     if entry.event == "RunStarted":
         return True
-    return entry.event == "RunFinished" and entry.error is None and entry.details == _SUCCESS
+    return entry.event == "RunFinished" and not run.subflow and entry.error is None and entry.details == _SUCCESS
 
 
 def _end_of(effects: Effects) -> int:
@@ -68,6 +68,8 @@ class Writes:
     now: datetime
     sequence: ReadySequence
     delays: ProjectionDelays
+    grace_ms: int = 0
+    """How long messages are left to this process before others deliver them."""
     ids: list[UUID] = field(default_factory=list)
     runs: list[Row] = field(default_factory=list)
     new_tasks: list[Row] = field(default_factory=list)
@@ -86,6 +88,10 @@ class Writes:
     endings: list[Row] = field(default_factory=list)
     closed: list[UUID] = field(default_factory=list)
     projections: list[Row] = field(default_factory=list)
+    messages: list[Row] = field(default_factory=list)
+    """Run, kind and body of each, in the order in which they are to be applied."""
+    message_ids: list[int] = field(default_factory=list)
+    """Their numbers in the inbox, once they are sent."""
     queues: set[str] = field(default_factory=set)
     """Queues that received ready rows."""
 
@@ -99,9 +105,12 @@ class Writes:
         self._enqueue(before, effects, handed)
         self._tasks(before, effects)
         self._mail(effects)
-        self.history += [columns.history_row(run, entry) for entry in effects.history if not _stands_elsewhere(entry)]
+        self.history += [
+            columns.history_row(run, entry) for entry in effects.history if not _stands_elsewhere(run, entry)
+        ]
         if run.status in TERMINAL and (before.run is None or before.run.status not in TERMINAL):
-            self.endings.append(columns.ending_row(run, _end_of(effects)))
+            if not run.subflow:
+                self.endings.append(columns.ending_row(run, _end_of(effects)))
             if not effects.new_run:
                 self.closed.append(run.id)
         if effects.visible and run.cr_uid:
@@ -119,7 +128,8 @@ class Writes:
         self._clear_ready(run_id, before, effects.drop_work)
         self.clear_leases += [(run_id, key.node, key.index) for key in effects.drop_work]
         self.clear_timers += [(run_id, key.kind.value, key.node, key.index) for key in effects.drop_timers]
-        self.clear_waits += [(run_id, key.node, key.index) for key in effects.drop_waits]
+        self.clear_waits += [(run_id, key.node, key.index, None) for key in effects.drop_waits]
+        self.clear_waits += [(run_id, wait.node, wait.index, wait.child) for wait in effects.drop_child_waits]
 
     def _clear_run(self, before: Slice, effects: Effects) -> None:
         """What an ended run may have left. When all its active nodes were loaded it is known what cannot be there."""
@@ -129,8 +139,8 @@ class Writes:
         if unknown or any(state is NodeState.QUEUED and not _reported(effects, key) for key, state in active):
             self.clear_leases.append((run_id, None, 0))
         waiting = unknown or any(state is NodeState.WAITING for _, state in active)
-        if waiting:
-            self.clear_waits.append((run_id, None, 0))
+        if waiting or before.waits or before.definition.subflows:  # a cancelled child's may be on their way
+            self.clear_waits.append((run_id, None, 0, None))
         if waiting or run is None or run.deadline_at is not None or run.deadline_remaining_ms is not None:
             self.clear_timers.append((run_id, None, "", 0))
 
@@ -207,3 +217,11 @@ class Writes:
                 await connection.fetch(sql(name), *columns.arrays(rows), *extra)
         if self.closed:
             await connection.fetch(sql("delete_open_runs"), self.closed)
+        if self.messages:
+            self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
+
+
+async def insert_messages(connection: Connection, sql: Sql, rows: Sequence[Row], grace_ms: int) -> list[int]:
+    """Put messages, (run, kind, body), into inboxes; their numbers. They are due for others after ``grace_ms``."""
+    records = await connection.fetch(sql("insert_messages"), *zip(*rows, strict=True), grace_ms)
+    return [record[0] for record in records]

@@ -35,6 +35,10 @@ RETURNING version;
 SELECT id, version, deployed, enabled FROM :"schema".workflow_definitions
 WHERE namespace = $1 AND name = $2 AND deleted_at IS NULL AND CASE WHEN $3::int IS NULL THEN deployed ELSE version = $3 END;
 
+-- name: exact_definition
+-- The id of version $3, deleted ones too.
+SELECT id FROM :"schema".workflow_definitions WHERE namespace = $1 AND name = $2 AND version = $3;
+
 -- name: load_definitions
 -- Specs of exact versions, deleted ones too: their runs go on.
 SELECT row.id, row.version, row.namespace, row.name, row.content_hash, row.spec_json

@@ -90,11 +90,11 @@ SELECT clock_timestamp() AS clock, (
 ) AS seconds;
 
 -- name: due_inbox
--- Up to $1 deliveries to runs that are due, oldest first.
+-- Up to $2 deliveries to runs that are due, oldest first, of the kinds $1 that the process knows.
 SELECT id, run_id, kind, body, failures FROM :"schema".run_inbox
-WHERE due_at <= clock_timestamp() AND dead_at IS NULL
+WHERE due_at <= clock_timestamp() AND dead_at IS NULL AND kind = ANY ($1::text[])
 ORDER BY id
-LIMIT $1::integer;
+LIMIT $2::integer;
 
 -- name: remove_silent_workers
 -- Workers that went silent more than an hour ago and hold nothing.

@@ -27,7 +27,7 @@ LEFT JOIN LATERAL (
     SELECT id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq,
            revision, cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend,
            applied_cancel, status, stage, reason, pending_outcome, retry_counts, error_json, namespace, name, definition,
-           cr_uid
+           cr_uid, applied_cancel_nodes, parent_id, parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow
     FROM :"schema".workflow_runs
     WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
 ) AS run ON true;
@@ -89,6 +89,17 @@ RETURNING run_id, kind, node, index;
 -- hot: queue
 DELETE FROM :"schema".run_inbox WHERE id = ANY ($1::bigint[]) RETURNING id;
 
+-- name: inbox_until
+-- hot: queue
+-- Messages to these runs up to number $2. What callers put into an inbox has no order.
+SELECT message.id, run.id
+FROM unnest($1::uuid[]) AS run (id)
+CROSS JOIN LATERAL (
+    SELECT id FROM :"schema".run_inbox AS row
+    WHERE row.run_id = run.id AND row.id <= $2::bigint AND row.dead_at IS NULL AND row.kind NOT IN ('start', 'signal')
+    OFFSET 0
+) AS message;
+
 -- name: recorded_attempts
 -- hot: pruned
 -- Which of these reports were recorded before: the attempt's end, by this worker.
@@ -129,7 +140,7 @@ CROSS JOIN LATERAL (
 -- Single task rows; their payloads where asked for.
 SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
        task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
-       task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error,
+       task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error, task.detail,
        CASE WHEN wanted.payload THEN task.output END AS output,
        CASE WHEN wanted.payload THEN task.event END AS event,
        CASE WHEN wanted.payload THEN task.input END AS input
@@ -145,7 +156,7 @@ CROSS JOIN LATERAL (
 -- All task rows of runs, without their payloads. OFFSET 0 keeps the lookup a lookup, as in clear_leases.
 SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
        task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
-       task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error,
+       task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error, task.detail,
        NULL::json AS output, NULL::json AS event, NULL::json AS input
 FROM unnest($1::uuid[]) AS wanted (run_id)
 CROSS JOIN LATERAL (
@@ -164,7 +175,8 @@ SELECT run_id, kind, node, index, fire_at, remaining_ms FROM :"schema".timers WH
 
 -- name: load_waits
 -- hot: queue
-SELECT run_id, name, seq, node, index, since FROM :"schema".waits WHERE run_id = ANY ($1::uuid[]) AND kind = 'signal'
+SELECT run_id, name, seq, node, index, since, child_id, subflow, alternative
+FROM :"schema".waits WHERE run_id = ANY ($1::uuid[]) AND kind = 'signal'
 ORDER BY run_id, name, seq;
 
 -- name: load_leased
@@ -187,6 +199,19 @@ CROSS JOIN LATERAL (
     WHERE row.run_id = sent.run_id AND row.id = sent.id AND row.run_id BETWEEN $3 AND $4
     LIMIT 1
 ) AS recorded;
+
+-- name: child_versions
+-- hot: queue
+-- Versions of definitions $1 namespaces, $2 names that may be started now: $3, or where that is null the deployed one;
+-- 0 where there is none.
+SELECT wanted.namespace, wanted.name, wanted.version, coalesce(found.version, 0)
+FROM unnest($1::text[], $2::text[], $3::int[]) AS wanted (namespace, name, version)
+LEFT JOIN LATERAL (
+    SELECT version FROM :"schema".workflow_definitions AS row
+    WHERE row.namespace = wanted.namespace AND row.name = wanted.name AND row.enabled AND row.deleted_at IS NULL
+      AND CASE WHEN wanted.version IS NULL THEN row.deployed ELSE row.version = wanted.version END
+    LIMIT 1
+) AS found ON true;
 
 -- name: timeline
 -- Changes when a standby is promoted: transaction ids of before say nothing on the new timeline.

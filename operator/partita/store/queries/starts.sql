@@ -44,19 +44,32 @@ RETURNING scope, namespace, key;
 -- costs a second WAL record for each run.
 INSERT INTO :"schema".workflow_runs
     (id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq, revision,
-     cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend, applied_cancel, status,
-     stage, reason, pending_outcome, retry_counts, error_json, output_json, namespace, name, definition, started_by,
-     cluster_uid, engine_id, cr_uid, idempotency_key, tags, attributes, context_json)
-SELECT * FROM unnest(
+     cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend, applied_cancel,
+     applied_cancel_nodes, status, stage, reason, pending_outcome, retry_counts, error_json, output_json, namespace, name,
+     definition, started_by, cluster_uid, engine_id, cr_uid, idempotency_key, tags, attributes, context_json, parent_id,
+     parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow)
+SELECT id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq, revision,
+       cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend, applied_cancel,
+       string_to_array(applied_cancel_nodes, ','), status, stage, reason, pending_outcome, retry_counts, error_json,
+       output_json, namespace, name, definition, started_by, cluster_uid, engine_id, cr_uid, idempotency_key, tags,
+       attributes, context_json, parent_id, parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow
+FROM unnest(
     $1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::int[], $6::smallint[], $7::int[], $8::int[], $9::int[],
     $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
-    $17::bigint[], $18::bool[], $19::bool[], $20::text[], $21::text[], $22::text[], $23::text[], $24::jsonb[],
-    $25::json[], $26::json[], $27::text[], $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[],
-    $34::text[], $35::jsonb[], $36::jsonb[], $37::json[]);
+    $17::bigint[], $18::bool[], $19::bool[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],
+    $25::jsonb[], $26::json[], $27::json[], $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[],
+    $34::text[], $35::text[], $36::jsonb[], $37::jsonb[], $38::json[], $39::uuid[], $40::text[], $41::int[], $42::int[],
+    $43::uuid[], $44::int[], $45::text[])
+    AS new
+    (id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq, revision,
+     cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend, applied_cancel,
+     applied_cancel_nodes, status, stage, reason, pending_outcome, retry_counts, error_json, output_json, namespace, name,
+     definition, started_by, cluster_uid, engine_id, cr_uid, idempotency_key, tags, attributes, context_json, parent_id,
+     parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow);
 
 -- name: insert_open_runs
-INSERT INTO :"schema".open_runs (run_id, namespace, definition, name, cluster_uid, engine_id, cr_uid)
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]);
+INSERT INTO :"schema".open_runs (run_id, namespace, definition, name, cluster_uid, engine_id, cr_uid, subflow)
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[]);
 
 -- name: insert_inbox
 -- One row for the inbox of a run, in whatever transaction the caller has open.

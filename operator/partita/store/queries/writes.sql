@@ -11,22 +11,23 @@ UPDATE :"schema".workflow_runs AS run
 SET generation = new.generation, active = new.active, done = new.done, seq = new.seq, revision = new.revision,
     cr_generation = new.cr_generation, started_at = new.started_at, finished_at = new.finished_at,
     deadline_at = new.deadline_at, deadline_remaining_ms = new.deadline_remaining_ms,
-    applied_suspend = new.applied_suspend, applied_cancel = new.applied_cancel, status = new.status, stage = new.stage,
+    applied_suspend = new.applied_suspend, applied_cancel = new.applied_cancel,
+    applied_cancel_nodes = string_to_array(new.applied_cancel_nodes, ','), status = new.status, stage = new.stage,
     reason = new.reason, pending_outcome = new.pending_outcome, retry_counts = new.retry_counts,
     error_json = new.error_json, output_json = coalesce(new.output_json, run.output_json)
 FROM unnest(
     $1::uuid[], $2::int[], $3::int[], $4::int[], $5::int[], $6::bigint[], $7::bigint[], $8::timestamptz[],
     $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bool[], $13::bool[], $14::text[], $15::text[], $16::text[],
-    $17::text[], $18::jsonb[], $19::json[], $20::json[])
+    $17::text[], $18::text[], $19::jsonb[], $20::json[], $21::json[])
     AS new (id, generation, active, done, seq, revision, cr_generation, started_at, finished_at, deadline_at,
-            deadline_remaining_ms, applied_suspend, applied_cancel, status, stage, reason, pending_outcome, retry_counts,
-            error_json, output_json)
+            deadline_remaining_ms, applied_suspend, applied_cancel, applied_cancel_nodes, status, stage, reason,
+            pending_outcome, retry_counts, error_json, output_json)
 CROSS JOIN LATERAL (
     SELECT ctid AS place FROM :"schema".workflow_runs AS row
-    WHERE row.id = new.id AND row.id BETWEEN $21 AND $22
+    WHERE row.id = new.id AND row.id BETWEEN $22 AND $23
     LIMIT 1
 ) AS found
-WHERE run.ctid = found.place AND run.id = new.id AND run.id BETWEEN $21 AND $22 AND new.id BETWEEN $21 AND $22;
+WHERE run.ctid = found.place AND run.id = new.id AND run.id BETWEEN $22 AND $23 AND new.id BETWEEN $22 AND $23;
 
 -- name: update_tasks
 -- hot: pruned
@@ -37,37 +38,37 @@ SET attempt = new.attempt, edges_settled = new.edges_settled, edges_live = new.e
     first_failed_at = new.first_failed_at, finished_at = new.finished_at, fired = new.fired,
     stepped_over = new.stepped_over, state = new.state, retries = new.retries, route = string_to_array(new.route, ','),
     output = coalesce(new.output, task.output), last_error = new.last_error, event = coalesce(new.event, task.event),
-    input = coalesce(new.input, task.input), queue = coalesce(new.queue, task.queue)
+    input = coalesce(new.input, task.input), detail = new.detail, queue = coalesce(new.queue, task.queue)
 FROM unnest(
     $1::uuid[], $2::int[], $3::int[], $4::smallint[], $5::smallint[], $6::smallint[], $7::smallint[], $8::bigint[],
     $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::bool[], $13::bool[], $14::text[], $15::jsonb[],
-    $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::text[], $22::text[], $23::text[])
+    $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::json[], $22::text[], $23::text[], $24::text[])
     AS new (run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
             first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input,
-            queue, kind, node)
+            detail, queue, kind, node)
 CROSS JOIN LATERAL (
     SELECT ctid AS place FROM :"schema".task_instances AS row
-    WHERE row.run_id = new.run_id AND row.node = new.node AND row.index = new.index AND row.run_id BETWEEN $24 AND $25
+    WHERE row.run_id = new.run_id AND row.node = new.node AND row.index = new.index AND row.run_id BETWEEN $25 AND $26
     LIMIT 1
 ) AS found
 WHERE task.ctid = found.place AND task.run_id = new.run_id AND task.node = new.node AND task.index = new.index
-  AND task.run_id BETWEEN $24 AND $25 AND new.run_id BETWEEN $24 AND $25;
+  AND task.run_id BETWEEN $25 AND $26 AND new.run_id BETWEEN $25 AND $26;
 
 -- name: insert_tasks
 INSERT INTO :"schema".task_instances
     (run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
-     first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input, queue,
-     kind, node)
+     first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input, detail,
+     queue, kind, node)
 SELECT run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
        first_failed_at, finished_at, fired, stepped_over, state, retries, string_to_array(route, ','), output,
-       last_error, event, input, queue, kind, node
+       last_error, event, input, detail, queue, kind, node
 FROM unnest(
     $1::uuid[], $2::int[], $3::int[], $4::smallint[], $5::smallint[], $6::smallint[], $7::smallint[], $8::bigint[],
     $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::bool[], $13::bool[], $14::text[], $15::jsonb[],
-    $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::text[], $22::text[], $23::text[])
+    $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::json[], $22::text[], $23::text[], $24::text[])
     AS new (run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
             first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input,
-            queue, kind, node);
+            detail, queue, kind, node);
 
 -- name: clear_ready
 -- hot: queue
@@ -114,13 +115,15 @@ DELETE FROM :"schema".timers WHERE ctid = ANY (ARRAY (
 
 -- name: clear_waits
 -- hot: queue
--- node null: all of the run.
+-- node null: all of the run, those it keeps for children too. A node's are the run's own, or those of one child.
 DELETE FROM :"schema".waits WHERE ctid = ANY (ARRAY (
     SELECT wait.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::int[]) AS key (run_id, node, index)
+    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::uuid[]) AS key (run_id, node, index, child_id)
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".waits AS row
-        WHERE row.run_id = key.run_id AND (key.node IS NULL OR (row.node = key.node AND row.index = key.index))
+        WHERE row.run_id = key.run_id
+          AND (key.node IS NULL
+               OR (row.node = key.node AND row.index = key.index AND row.child_id IS NOT DISTINCT FROM key.child_id))
         OFFSET 0
     ) AS wait
 ));
@@ -149,8 +152,18 @@ ON CONFLICT (run_id, kind, node, index) DO UPDATE
     SET fire_at = excluded.fire_at, remaining_ms = excluded.remaining_ms, failures = 0, dead_at = NULL, last_error = NULL;
 
 -- name: insert_waits
-INSERT INTO :"schema".waits (run_id, since, seq, index, name, node)
-SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[]);
+INSERT INTO :"schema".waits (run_id, since, seq, index, name, node, child_id, subflow, alternative)
+SELECT * FROM unnest(
+    $1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[], $7::uuid[], $8::text[], $9::int[]);
+
+-- name: insert_messages
+-- Numbered in the order of the arrays, which is the order in which a run applies them. $4: how long, in ms, they are left
+-- to the process that sends them.
+INSERT INTO :"schema".run_inbox (run_id, kind, body, due_at)
+SELECT run_id, kind, body, clock_timestamp() + $4::bigint * interval '1 millisecond'
+FROM unnest($1::uuid[], $2::text[], $3::json[]) WITH ORDINALITY AS new (run_id, kind, body, place)
+ORDER BY place
+RETURNING id;
 
 -- name: insert_signals
 INSERT INTO :"schema".workflow_events
@@ -220,6 +233,22 @@ SET failures = failures + 1, last_error = $5,
     fire_at = CASE WHEN failures + 1 >= $6 THEN 'infinity'::timestamptz
                    ELSE clock_timestamp() + least(2 ^ failures, 3600) * interval '1 second' END
 WHERE run_id = $1 AND kind = $2 AND node = $3 AND index = $4;
+
+-- name: drop_undeliverable
+-- hot: pruned
+-- A message to a run that neither exists nor is about to start goes; both are looked at in one moment, as the start
+-- of a run deletes its row and inserts the run together.
+DELETE FROM :"schema".run_inbox AS message
+WHERE message.id = $1::bigint
+  AND NOT EXISTS (SELECT FROM :"schema".workflow_runs AS run WHERE run.id = $2::uuid)
+  AND NOT EXISTS (SELECT FROM :"schema".run_inbox AS start
+                  WHERE start.run_id = $2::uuid AND start.kind IN ('start', 'ChildStart'))
+RETURNING id;
+
+-- name: postpone_inbox
+-- hot: queue
+-- Not its turn yet, which is no failure.
+UPDATE :"schema".run_inbox SET due_at = clock_timestamp() + interval '1 second' WHERE id = $1::bigint;
 
 -- name: fail_inbox
 -- hot: queue
