@@ -34,6 +34,7 @@ def absorb(slice_: Slice, effects: Effects) -> Slice:
         set() if fresh else slice_.leased,
         slice_.seen_signal_ids,
         slice_.versions,
+        effects.output or slice_.output,
     )
     _absorb_mailbox(after, effects)
     return after

@@ -8,27 +8,32 @@ applied before, so that the object and direct callers do not undo each other's w
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from partita.domain.expressions import ExpressionError
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.ending import CANCEL_REQUESTED, end_run
+from partita.domain.state.ending import CANCEL_REQUESTED, coming, end_run
 from partita.domain.state.error_types import CANCELLED, EXPRESSION
 from partita.domain.state.events import CancelRequested, ControlsApplied, Reply, ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.mailbox import CONSUMED, RUN_FINISHED, receive
 from partita.domain.state.nodes import enqueue, start
+from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import (
     FROZEN,
     ErrorInfo,
     NodeState,
     RunStatus,
+    Stage,
     TaskRow,
     TimerKind,
     TimerRow,
 )
+from partita.domain.state.undo import start_undo
 
+RUN_ENDING: Final = "RunEnding"
 _ALREADY = Reply("already_applied")
 
 
@@ -106,9 +111,16 @@ def _restart_nodes(draft: Draft) -> None:
             if row.state is NodeState.QUEUED and row.key not in leased:
                 _queue_again(draft, row)
             elif row.state is NodeState.PENDING and row.fired:
-                start(draft, order[row.node], row)
+                _start_parked(draft, order[row.node], row)
         except Lacking:
             continue
+
+
+def _start_parked(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    if plan.undoes is not None:
+        start_undo(draft, row.key)
+    else:
+        start(draft, plan, row)
 
 
 def _queue_again(draft: Draft, row: TaskRow) -> None:
@@ -121,14 +133,31 @@ def _queue_again(draft: Draft, row: TaskRow) -> None:
 
 
 def cancel(draft: Draft, event: CancelRequested) -> None:
-    """End the run as Cancelled. Raises Lacking."""
+    """End the run as Cancelled. Raises Lacking.
+
+    What runs when the run has come to another end already (undo, finally) is stopped by the mode Now only.
+    """
     if draft.terminal:
         draft.reply(_ALREADY if draft.run.status is RunStatus.CANCELLED else _refused(draft))
         return
-    draft.begin()
+    now = event.mode == "Now"
+    if draft.run.stage is not Stage.MAIN and not now:
+        draft.reply(_ending(draft))
+        return
+    run = draft.begin()
     draft.note("CancelRequested", who=event.by, details={"mode": event.mode, "reason": event.reason})
+    if draft.suspended:
+        run.status = RunStatus.RUNNING  # so that undo and finally run
     error = ErrorInfo(CANCELLED, event.reason or "the run was cancelled")
-    end_run(draft, RunStatus.CANCELLED, CANCEL_REQUESTED, error)
+    end_run(draft, RunStatus.CANCELLED, CANCEL_REQUESTED, error, at_once=now)
+    propagate(draft)
+
+
+def _ending(draft: Draft) -> Reply:
+    status = coming(draft.run)[0]
+    if status is RunStatus.CANCELLED:
+        return _ALREADY
+    return Reply("refused", RUN_ENDING, f"the run is ending: {status.value}, after {draft.run.stage.value}")
 
 
 def apply_controls(draft: Draft, event: ControlsApplied) -> None:

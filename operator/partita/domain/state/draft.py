@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -32,8 +33,10 @@ from partita.domain.state.plan import NodePlan, Plan, plan_of
 from partita.domain.state.rows import (
     ACTIVE,
     FROZEN,
+    GROUP,
     SETTLED,
     TERMINAL,
+    Detail,
     ErrorInfo,
     NodeKey,
     NodeState,
@@ -55,7 +58,9 @@ class Draft:
     """One decision in the making."""
 
     __slots__ = (
+        "at_once",
         "begun",
+        "cause",
         "effects",
         "ended",
         "fresh",
@@ -111,11 +116,20 @@ class Draft:
             raise Lacking
         return row
 
-    def unsettled(self) -> list[TaskRow]:
-        """Every row that has not settled. Raises Lacking."""
+    def rows(self) -> list[TaskRow]:
+        """Every row as this decision has left it. Raises Lacking."""
+        self._need_whole()
+        tasks = self.tasks
+        return [row for key, row in self.slice.tasks.items() if key not in tasks] + list(tasks.values())
+
+    def _need_whole(self) -> None:
         if not (self.slice.whole or self.fresh):
             self.lacking().whole = True
             raise Lacking
+
+    def unsettled(self) -> list[TaskRow]:
+        """Every row that has not settled. Raises Lacking."""
+        self._need_whole()
         tasks = self.tasks
         rows = [row for key, row in self.slice.tasks.items() if key not in tasks and row.state not in SETTLED]
         return rows + [row for row in tasks.values() if row.state not in SETTLED]
@@ -127,6 +141,13 @@ class Draft:
             self.lacking().input = True
             raise Lacking
         return payload
+
+    def output(self) -> Payload | None:
+        """The run's output, once it has been evaluated. Raises Lacking."""
+        if self.effects.output is None and self.slice.input is None and not self.fresh:
+            self.lacking().input = True
+            raise Lacking
+        return self.effects.output or self.slice.output
 
     def payloads_loaded(self, row: TaskRow) -> bool:
         """Whether ``output`` and ``event`` of a row can be trusted to be what is stored."""
@@ -240,7 +261,13 @@ class Draft:
         """The node has ended well."""
         row.output = output
         row.error = None
+        if plan.undo is not None and row.index != GROUP:
+            self.to_undo(row, self.run.seq)
         self.settle(plan, row, NodeState.COMPLETED)
+
+    def to_undo(self, row: TaskRow, order: int) -> None:
+        """The row is reversed if the run does not succeed, before rows of a lower ``order``."""
+        row.detail = replace(row.detail or Detail(), order=order)
 
     def set_timer(self, kind: TimerKind, node: str, delay_ms: int, index: int = 0) -> None:
         """Set a timer that ends in so many ms of the time in which the run is not suspended."""

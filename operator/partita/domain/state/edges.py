@@ -6,8 +6,8 @@ that the longest chain of skipped nodes costs time in proportion to its edges an
 
 from __future__ import annotations
 
+from partita.domain.state.closing import advance
 from partita.domain.state.draft import Draft, Lacking, keys_of
-from partita.domain.state.ending import finish_if_settled
 from partita.domain.state.error_types import CANCELLED
 from partita.domain.state.liveness import live_edges
 from partita.domain.state.loops import part_settled
@@ -15,18 +15,27 @@ from partita.domain.state.nodes import start
 from partita.domain.state.plan import NodePlan, Verdict
 from partita.domain.state.releasing import release
 from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, TaskRow
+from partita.domain.state.undo import undone
 
 
 def propagate(draft: Draft) -> None:
-    """Follow the edges of everything that has settled, and end the run if nothing is left. Raises Lacking."""
+    """Follow the edges of everything that has settled, and leave the run's stage if it is over. Raises Lacking."""
+    _follow(draft)
+    while advance(draft):
+        _follow(draft)
+
+
+def _follow(draft: Draft) -> None:
     settled = draft.settled
     skipped: list[str] = []
     stepped: list[str] = []
     while (settled or draft.parts) and not draft.ended:
         if draft.parts:
-            part_settled(draft, *draft.parts.popleft())
+            _part_settled(draft, *draft.parts.popleft())
             continue
         plan, row = settled.popleft()
+        if plan.stage is not draft.run.stage:
+            continue
         if row.state is NodeState.SKIPPED:
             skipped.append(plan.name)
             if row.stepped_over:
@@ -40,7 +49,13 @@ def propagate(draft: Draft) -> None:
                     continue
     if skipped:
         _note_skipped(draft, skipped, stepped)
-    finish_if_settled(draft)
+
+
+def _part_settled(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    if plan.undoes is not None:
+        undone(draft, row)
+    elif plan.stage is draft.run.stage:
+        part_settled(draft, plan, row)
 
 
 def _note_skipped(draft: Draft, skipped: list[str], stepped: list[str]) -> None:

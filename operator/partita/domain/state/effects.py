@@ -62,6 +62,8 @@ class Slice:
     """Ids recorded before, among those that the batch's events carry."""
     versions: dict[DefinitionName, int] = field(default_factory=dict)
     """Versions that were looked up; 0 where there is none that may be started."""
+    output: Payload | None = None
+    """The run's output if it has been evaluated; loaded with the input."""
 
 
 @dataclass(slots=True)

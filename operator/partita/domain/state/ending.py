@@ -1,36 +1,75 @@
-"""How a run ends.
+"""What a run is coming to: the status and reason that are fixed before it has ended.
 
-Invariant: a run ends once. Everything that has not settled is Cancelled, nothing that this decision would have started
-is left, and the ready rows, leases, timers and waits go in the same transaction.
+Invariant: once an end is marked nothing more of the stage starts in this decision, and ``closing`` takes over when the
+edges of what has settled would be followed; so that every way to end a run (a failure, a node that ends it, a control,
+the deadline) is two lines here. With failFast false a failure only fixes what is coming.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
-from partita.domain.state.error_types import CANCELLED, EXPRESSION, OUTPUT_TOO_LARGE
-from partita.domain.state.events import ChildFinished
-from partita.domain.state.releasing import let_go
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus
+from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE
+from partita.domain.state.rows import ErrorInfo, NodeKey, RunRow, RunStatus
 from partita.domain.state.scope import scope_of
 
-NODE_FAILED = "NodeFailed"
-DEADLINE_EXCEEDED = "DeadlineExceeded"
-INVALID_OUTPUT = "InvalidOutput"
-CANCEL_REQUESTED = "CancelRequested"
+NODE_FAILED: Final = "NodeFailed"
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+INVALID_OUTPUT: Final = "InvalidOutput"
+CANCEL_REQUESTED: Final = "CancelRequested"
+FINALLY_FAILED: Final = "FinallyFailed"
 
-_RUN_ENDED = ErrorInfo(CANCELLED, "the run ended before this node did")
+
+def end_run(
+    draft: Draft,
+    status: RunStatus,
+    reason: str = "",
+    error: ErrorInfo | None = None,
+    *,
+    key: NodeKey | None = None,
+    at_once: bool = False,
+) -> None:
+    """The run comes to its end: what has not settled is cancelled, then undo and finally run, unless ``at_once``.
+
+    ``key`` is the node that caused it. The caller goes on with ``propagate``.
+    """
+    come_to(draft, status, reason, error)
+    draft.cause = key
+    draft.at_once = at_once
+    draft.ended = True
+    draft.settled.clear()
+    draft.parts.clear()
 
 
-def finish_if_settled(draft: Draft) -> None:
-    """End the run if every node has settled. Raises Lacking."""
+def come_to(draft: Draft, status: RunStatus, reason: str = "", error: ErrorInfo | None = None) -> None:
+    """Fix how the run will end, and let it go on."""
+    draft.run.pending_outcome = f"{status.value}/{reason}"
+    draft.run.error = error
+
+
+def coming(run: RunRow) -> tuple[RunStatus, str]:
+    """The status and reason that are fixed; Succeeded if none are."""
+    if not run.pending_outcome:
+        return RunStatus.SUCCEEDED, ""
+    status, _, reason = run.pending_outcome.partition("/")
+    return RunStatus(status), reason
+
+
+def finally_failed(draft: Draft, error: ErrorInfo) -> None:
+    """The stage finally has failed: this never hides an earlier error."""
+    if coming(draft.run)[0] is RunStatus.SUCCEEDED:
+        come_to(draft, RunStatus.FAILED, FINALLY_FAILED, error)
+
+
+def end_settled(draft: Draft) -> None:
+    """Every node of the stage main has settled: a failure that was waited with, or the run's output. Raises Lacking."""
     run = draft.run
-    if run.done < run.total or draft.need is not None or draft.terminal:
-        return
     if run.pending_outcome:
-        end_run(draft, RunStatus.FAILED, run.pending_outcome, run.error)
+        end_run(draft, *coming(run), run.error)
         return
     error = _evaluate_output(draft)
     if error is not None:
@@ -56,59 +95,3 @@ def _evaluate_output(draft: Draft) -> ErrorInfo | None:
         )
     draft.effects.output = output
     return None
-
-
-def end_run(
-    draft: Draft, status: RunStatus, reason: str = "", error: ErrorInfo | None = None, *, key: NodeKey | None = None
-) -> None:
-    """End the run now; ``key`` is the node that caused it. Raises Lacking."""
-    run = draft.run
-    if run.done < run.total:
-        _cancel_unsettled(draft)
-    effects = draft.effects
-    effects.enqueue.clear()
-    effects.timers.clear()
-    effects.waits.clear()
-    effects.clear = True
-    draft.ended = True
-    draft.settled.clear()
-    run.status = status
-    run.reason = reason
-    run.error = error
-    run.active = 0
-    run.finished_at = draft.now
-    draft.note("RunFinished", key=key, error=error, details=_details(status, reason))
-    draft.visible(urgent=True)
-    tell_parent(draft)
-
-
-def tell_parent(draft: Draft) -> None:
-    """A child has ended for good: the row that waits for it is told how."""
-    run = draft.run
-    parent = run.parent
-    if parent is not None:
-        output = draft.effects.output if run.status is RunStatus.SUCCEEDED else None
-        event = ChildFinished(
-            node=parent.node,
-            index=parent.index,
-            attempt=parent.attempt,
-            child=run.id,
-            status=run.status,
-            output=output,
-            error=run.error,
-        )
-        draft.send(parent.run_id, event)
-
-
-def _details(status: RunStatus, reason: str) -> dict[str, object]:
-    return {"status": status.value, "reason": reason} if reason else {"status": status.value}
-
-
-def _cancel_unsettled(draft: Draft) -> None:
-    for row in draft.unsettled():
-        image = draft.image(draft.plan.nodes[row.node], row)
-        let_go(draft, draft.plan.nodes[row.node], image)
-        image.state = NodeState.CANCELLED
-        image.error = _RUN_ENDED
-        image.finished_at = draft.now
-        draft.run.done += not draft.plan.nodes[row.node].is_part(row.index)

@@ -10,15 +10,21 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.model import Route
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
-from partita.domain.state.ending import NODE_FAILED, end_run
+from partita.domain.state.ending import NODE_FAILED, come_to, end_run, finally_failed
 from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE, matches
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, TaskRow
+from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, Stage, TaskRow
 from partita.domain.state.scope import error_view, scope_of
 
 
 def fail(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
-    """The node (``row``: its image) has failed for good. Raises Lacking."""
+    """The node (``row``: its image) has failed for good. Raises Lacking.
+
+    A failed part is its loop's or stage's affair; an attempt that undo waited for has just not succeeded.
+    """
+    if plan.is_part(row.index) or plan.stage is not draft.run.stage:
+        settle_failed(draft, plan, row, error, None)
+        return
     try:
         route = _route(draft, plan, error)
     except ExpressionError as problem:
@@ -29,13 +35,18 @@ def fail(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
         settle_failed(draft, plan, row, error, route.next)
         return
     settle_failed(draft, plan, row, error, None)
-    if plan.node.continue_on_failure:
-        return
-    if draft.slice.definition.fail_fast:
+    if not plan.node.continue_on_failure:
+        _unhandled(draft, plan, error)
+
+
+def _unhandled(draft: Draft, plan: NodePlan, error: ErrorInfo) -> None:
+    """Independent nodes of finally always finish; those of main only with failFast false."""
+    if plan.stage is Stage.FINALLY:
+        finally_failed(draft, error)
+    elif draft.slice.definition.fail_fast:
         end_run(draft, RunStatus.FAILED, NODE_FAILED, error, key=plan.key)
     elif not draft.run.pending_outcome:
-        draft.run.pending_outcome = NODE_FAILED
-        draft.run.error = error
+        come_to(draft, RunStatus.FAILED, NODE_FAILED, error)
 
 
 def settle_failed(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, route: tuple[str, ...] | None) -> None:

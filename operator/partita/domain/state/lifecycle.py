@@ -10,6 +10,7 @@ from datetime import datetime
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.attempts import STALE, backoff_over
+from partita.domain.state.closing import begin_deadline, drain_over, finally_deadline
 from partita.domain.state.controls import apply_controls
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
@@ -20,7 +21,7 @@ from partita.domain.state.events import DeadlineReached, Reply, RunStarted, Time
 from partita.domain.state.mailbox import event_timeout
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import plan_of
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, TimerKind, TimerRow
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, Stage, TimerKind, TimerRow
 
 _NULL = Payload("null", None)
 _TIMED = {
@@ -82,10 +83,7 @@ def _begin(draft: Draft) -> None:
     run = draft.run
     run.started_at = draft.now
     if run.deadline_remaining_ms is not None:
-        draft.set_timer(TimerKind.DEADLINE, "", run.deadline_remaining_ms)
-        if not draft.suspended:
-            run.deadline_at = draft.effects.timers[TimerKey(TimerKind.DEADLINE, "", 0)].fire_at
-            run.deadline_remaining_ms = None
+        begin_deadline(draft, run.deadline_remaining_ms)
     for plan in draft.plan.roots:
         if draft.ended:
             return
@@ -97,15 +95,20 @@ def _begin(draft: Draft) -> None:
 
 
 def deadline_reached(draft: Draft, _event: DeadlineReached) -> None:
-    """The run took longer than its timeout. Raises Lacking."""
+    """The run, or its stage finally, took longer than its timeout. Raises Lacking."""
     run = draft.run
-    if draft.terminal or run.deadline_at is None:
+    closing = run.stage is not Stage.MAIN
+    if draft.terminal or run.deadline_at is None or (closing and draft.now < run.deadline_at):  # the deadline of main
         draft.reply(STALE)
         return
     draft.begin()
     draft.note("DeadlineReached")
-    error = ErrorInfo(TIMEOUT, "the run did not end within its timeout")
-    end_run(draft, RunStatus.FAILED, DEADLINE_EXCEEDED, error)
+    if closing:
+        finally_deadline(draft)
+    else:
+        error = ErrorInfo(TIMEOUT, "the run did not end within its timeout")
+        end_run(draft, RunStatus.FAILED, DEADLINE_EXCEEDED, error)
+    propagate(draft)
 
 
 def timer_due(draft: Draft, event: TimerDue) -> None:
@@ -114,8 +117,17 @@ def timer_due(draft: Draft, event: TimerDue) -> None:
         deadline_reached(draft, DeadlineReached())
     elif event.kind is TimerKind.START:
         _start_due(draft)
+    elif event.kind is TimerKind.DRAIN:
+        _drain_over(draft)
     else:
         _node_timer_due(draft, event)
+
+
+def _drain_over(draft: Draft) -> None:
+    if drain_over(draft):
+        propagate(draft)
+    else:
+        draft.reply(STALE)
 
 
 def _start_due(draft: Draft) -> None:

@@ -104,7 +104,7 @@ class NodePlan:
 class Plan:
     """A definition with its nodes planned."""
 
-    __slots__ = ("ahead", "definition", "finally_roots", "main_total", "nodes", "output_keys", "roots", "total")
+    __slots__ = ("ahead", "definition", "finally_roots", "main_total", "nodes", "output_keys", "roots", "total", "undoable")
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -116,6 +116,7 @@ class Plan:
             self.nodes |= {name: NodePlan(node, Stage.FINALLY) for name, node in final.nodes.items()}
         self.total = len(self.nodes)
         """Nodes of the run, those of finally included."""
+        self.undoable = any(plan.undo is not None for plan in self.nodes.values())
         self.nodes |= {plan.undo.name: plan.undo for plan in self.nodes.values() if plan.undo is not None}
         self.ahead: dict[str, Need] = {}
         """What settling a node will probably read; filled in by ``foresee``."""

@@ -136,8 +136,8 @@ class RunRow:
     priority: int = 0
     error: ErrorInfo | None = None
     pending_outcome: str = ""
-    """With failFast false: the reason with which the run will end once its independent branches have finished. In the
-    stages undo and finally: the coming status and reason, such as ``Failed/NodeFailed`` (see ``closing``)."""
+    """The status and reason with which the run will end, such as ``Failed/NodeFailed`` (see ``ending``): in the stages
+    undo and finally, and in main with failFast false once a node has failed."""
     deadline_at: datetime | None = None
     deadline_remaining_ms: int | None = None
     """What is left of the deadline while it does not run: the run is suspended, or has not started yet."""
@@ -149,6 +149,7 @@ class RunRow:
     """The ``suspend`` of the last applied CR generation: controls act on its edges."""
     applied_cancel: bool = False
     applied_cancel_nodes: tuple[str, ...] = ()
+    """Nodes that were cancelled by their names, whoever asked: a name acts once."""
     subflow: str = ""
     """The subflow of the definition that this run executes; empty for the definition itself."""
     parent: Parent | None = None
@@ -194,7 +195,8 @@ class Detail:
     collected: Payload | None = None
     """Of an iteration: what ``collect`` gathered."""
     order: int = 0
-    """Of a Completed row that can be undone: its place in the run's history."""
+    """Of a row that is undone unless the run succeeds: when it Completed, as a number of the run's history. A Cancelled
+    row has it if nobody can tell whether its attempt succeeded."""
     undo_next: NodeKey | None = None
     """Of an undo row: the row that is undone after it."""
 

@@ -1,0 +1,164 @@
+"""Undo: what Completed nodes did is reversed, the last one first, one at a time.
+
+Invariant: each row with an ``order`` is undone once, by an undo row of its own; the undo rows of a chunk are a chain in
+which each names the next, so that going on reads one row. Trade-off: the whole run is read once a chunk to find the
+rows that come next, against keeping an order that changes with every completion.
+
+Before the first one, attempts in flight of nodes that can be undone are waited for (the drain): their rows stay as they
+are, a success makes them Completed, and an outcome that nobody knows is undone as if it were one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from partita.domain.errors import InvalidError
+from partita.domain.expressions import ExpressionError
+from partita.domain.payload import Json, Payload
+from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.effects import TimerKey
+from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE
+from partita.domain.state.failing import fail, oversize
+from partita.domain.state.nodes import launch
+from partita.domain.state.plan import NodePlan
+from partita.domain.state.rows import (
+    GROUP,
+    UNDO,
+    Detail,
+    ErrorInfo,
+    NodeKey,
+    NodeState,
+    Stage,
+    TaskRow,
+    TimerKind,
+)
+from partita.domain.state.scope import error_view, scope_of
+
+_DRAIN: Final = TimerKey(TimerKind.DRAIN, "", 0)
+_PAYLOADS: Final = frozenset({"input", "output"})
+
+
+def in_flight(draft: Draft) -> set[NodeKey]:
+    """Attempts of nodes that can be undone which may yet succeed: leased tasks and running children. Raises Lacking."""
+    nodes = draft.plan.nodes
+    rows = [row for row in draft.unsettled() if nodes[row.node].undo is not None and row.index != GROUP]
+    leased = draft.leased() if any(row.state is NodeState.QUEUED for row in rows) else set()
+    return {row.key for row in rows if _has_child(row) or (row.state is NodeState.QUEUED and row.key in leased)}
+
+
+def _has_child(row: TaskRow) -> bool:
+    return row.state is NodeState.WAITING and row.detail is not None and row.detail.child is not None
+
+
+def is_due(draft: Draft) -> bool:
+    """Whether anything has Completed that can be undone. Raises Lacking."""
+    return any(row.detail is not None and row.detail.order for row in draft.rows())
+
+
+def draining(draft: Draft, plan: NodePlan) -> bool:
+    """Whether the node's attempt only runs on because undo waits for what becomes of it."""
+    return plan.stage is Stage.MAIN and draft.run.stage is Stage.UNDO
+
+
+def wait_for_attempts(draft: Draft) -> None:
+    """Undo begins when the attempts in flight have ended, or after a while."""
+    draft.set_timer(TimerKind.DRAIN, "", draft.limits.drain_ms)
+
+
+def unknown(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
+    """Nobody can tell what became of the attempt of a row (an image): it is undone, with the output null."""
+    row.error = error
+    draft.to_undo(row, draft.next_seq())
+    draft.settle(plan, row, NodeState.CANCELLED)
+
+
+def next_chunk(draft: Draft) -> list[TaskRow]:
+    """The rows that are undone next, the last completed first. Raises Lacking."""
+    rows = draft.rows()
+    begun = {row.key for row in rows if row.node.endswith(UNDO)}
+    due = [(row.detail.order, row) for row in rows if row.detail is not None and row.detail.order]
+    left = [pair for pair in due if NodeKey(pair[1].node + UNDO, pair[1].index) not in begun]
+    left.sort(key=lambda pair: pair[0], reverse=True)
+    return [row for _, row in left[: draft.limits.loop_chunk]]
+
+
+def begin_chunk(draft: Draft, chunk: list[TaskRow]) -> None:
+    """Make the undo rows of a chunk, and start the first. Raises Lacking."""
+    draft.effects.timers.pop(_DRAIN, None)
+    draft.effects.drop_timers.add(_DRAIN)
+    keys = [NodeKey(row.node + UNDO, row.index) for row in chunk]
+    for key, following in zip(keys, [*keys[1:], None], strict=True):
+        row = draft.make(draft.plan.nodes[key.node], key.index)
+        row.detail = Detail(undo_next=following) if following is not None else None
+    start_undo(draft, keys[0])
+
+
+def undone(draft: Draft, row: TaskRow) -> None:
+    """An undo row has ended: the next of the chain starts. One that failed is reported and holds up none. Raises
+    Lacking.
+    """
+    if row.state is NodeState.FAILED:
+        draft.note("UndoFailed", key=row.key, error=row.error)
+    if row.detail is not None and row.detail.undo_next is not None:
+        start_undo(draft, row.detail.undo_next)
+
+
+def start_undo(draft: Draft, key: NodeKey) -> None:
+    """Begin the first attempt of an undo row; in a suspended run it is parked. Raises Lacking."""
+    plan = draft.plan.nodes[key.node]
+    row = _row(draft, plan, key)
+    image = draft.image(plan, row)
+    image.fired = True
+    draft.visible()
+    if draft.suspended:
+        return
+    try:
+        image.input = _input(draft, plan, key.index)
+        error = oversize(draft, image.input, "input", INPUT_TOO_LARGE)
+        if error is None:
+            launch(draft, plan, image)
+    except ExpressionError as problem:
+        error = ErrorInfo(EXPRESSION, problem.message)
+    except InvalidError as problem:
+        error = ErrorInfo(EXPRESSION, str(problem))
+    if error is not None:
+        fail(draft, plan, image, error)
+
+
+def _row(draft: Draft, plan: NodePlan, key: NodeKey) -> TaskRow:
+    """The undo row; what starting it reads is asked for at the same time."""
+    try:
+        row = draft.row(key)
+    except Lacking:
+        if plan.undoes is not None and _reads_payloads(plan):
+            draft.lacking().outputs.add(NodeKey(plan.undoes.name, key.index))
+        raise
+    assert row is not None  # noqa: S101  # made with its chunk
+    return row
+
+
+def _reads_payloads(plan: NodePlan) -> bool:
+    template = plan.node.input
+    return template is not None and not _PAYLOADS.isdisjoint(template.refs.names)
+
+
+def _input(draft: Draft, plan: NodePlan, index: int) -> Payload:
+    template = plan.node.input
+    if template is None:
+        return Payload("{}", {})
+    return Payload.of(template.render(scope_of(draft, plan, template.refs, **_reversed(draft, plan, index))))
+
+
+def _reversed(draft: Draft, plan: NodePlan, index: int) -> dict[str, Json]:
+    """``input``, ``output`` and ``error`` of the row that is undone."""
+    assert plan.undoes is not None  # noqa: S101  # of undo rows only
+    row = draft.row(NodeKey(plan.undoes.name, index))
+    assert row is not None  # noqa: S101  # an undo row reverses a row
+    if _reads_payloads(plan) and not (draft.fresh or row.key in draft.slice.outputs):
+        draft.lacking().outputs.add(row.key)
+        raise Lacking
+    return {
+        "input": row.input.value if row.input is not None else None,
+        "output": row.output.value if row.output is not None else None,
+        "error": error_view(row.error),
+    }
