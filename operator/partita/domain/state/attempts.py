@@ -27,9 +27,10 @@ from partita.domain.state.events import (
 from partita.domain.state.failing import fail, oversize, while_handling
 from partita.domain.state.nodes import enqueue
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try
+from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try, undo_tier
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind
 from partita.domain.state.scope import error_view, scope_of
+from partita.domain.state.undo import draining, unknown
 
 STALE = Reply("stale")
 
@@ -41,6 +42,7 @@ class Asked(NamedTuple):
     after_ms: int | None
 
 
+_LOST: Final = ErrorInfo(LEASE_LOST, "the worker stopped renewing its lease on the task")
 _NOT_ASKED: Final = Asked(asked=False, after_ms=None)
 
 AttemptEvent = TaskCompleted | TaskFailed | LeaseLost | AttemptTimedOut | ScheduleToStartExpired
@@ -84,9 +86,24 @@ def task_failed(draft: Draft, event: TaskFailed) -> None:
 def attempt_timed_out(draft: Draft, event: AttemptTimedOut) -> None:
     """The attempt's deadline passed. Raises Lacking."""
     current = _current(draft, event)
-    if current is not None:
-        error = ErrorInfo(TIMEOUT, "the attempt did not end within its timeout")
-        spent(draft, *current, "AttemptTimedOut", error, worker=event.worker, started_at=event.started_at)
+    if current is None:
+        return
+    plan, row = current
+    error = ErrorInfo(TIMEOUT, "the attempt did not end within its timeout")
+    if draining(draft, plan):
+        draft.begin()
+        _outcome_unknown(draft, plan, draft.image(plan, row), "AttemptTimedOut", event, error)
+    else:
+        spent(draft, plan, row, "AttemptTimedOut", error, worker=event.worker, started_at=event.started_at)
+
+
+def _outcome_unknown(
+    draft: Draft, plan: NodePlan, image: TaskRow, name: str, event: LeaseLost | AttemptTimedOut, error: ErrorInfo
+) -> None:
+    """An attempt that undo waits for has lapsed. Raises Lacking."""
+    draft.note(name, key=image.key, attempt=event.attempt, who=event.worker, started_at=event.started_at, error=error)
+    unknown(draft, plan, image, error)
+    propagate(draft)
 
 
 def schedule_to_start_expired(draft: Draft, event: ScheduleToStartExpired) -> None:
@@ -105,9 +122,12 @@ def lease_lost(draft: Draft, event: LeaseLost) -> None:
     plan, row = current
     draft.begin()
     image = draft.image(plan, row)
+    if draining(draft, plan):
+        _outcome_unknown(draft, plan, image, "LeaseLost", event, _LOST)
+        return
     if not event.handed_back:
         used = row.retries.get(LOST, 0)
-        error = ErrorInfo(LEASE_LOST, "the worker stopped renewing its lease on the task")
+        error = _LOST
         draft.note(
             "LeaseLost", key=row.key, attempt=event.attempt, who=event.worker, started_at=event.started_at, error=error
         )
@@ -186,11 +206,15 @@ def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
 
 
 def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: Asked) -> Again | None:
+    if draining(draft, plan):
+        return None
     if error.type == UNKNOWN_TASK_TYPE:
         again = after_unknown_type(row.retries, draft.limits.unknown_types)
         if again is not None:
             return again
     tiers = plan.node.retry
+    if not tiers and plan.undoes is not None:
+        tiers = (undo_tier(draft.limits.undo_tries),)
     if not tiers and not asked.asked:
         return None
 

@@ -7,12 +7,12 @@ suspended run leaves main and begins what follows, in which everything is parked
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.ending import coming, end_settled, finally_failed
+from partita.domain.state.ending import end_settled, finally_failed
 from partita.domain.state.error_types import CANCELLED, TIMEOUT
 from partita.domain.state.events import ChildFinished
 from partita.domain.state.nodes import start
@@ -29,6 +29,7 @@ from partita.domain.state.rows import (
     Stage,
     TaskRow,
     TimerKind,
+    coming,
 )
 from partita.domain.state.undo import begin_chunk, in_flight, is_due, next_chunk, unknown, wait_for_attempts
 
@@ -67,7 +68,7 @@ def _leave_main(draft: Draft) -> bool:
     return True
 
 
-def _undo_is_needed(draft: Draft) -> tuple[bool, Set[NodeKey]]:
+def _undo_is_needed(draft: Draft) -> tuple[bool, AbstractSet[NodeKey]]:
     """Whether the stage undo comes, and the attempts that it waits for."""
     if draft.at_once or not draft.plan.undoable or coming(draft.run)[0] is RunStatus.SUCCEEDED:
         return False, _NONE
@@ -115,7 +116,7 @@ def _go_on_undoing(draft: Draft) -> bool:
 
 
 def drain_over(draft: Draft) -> bool:
-    """Undo has waited long enough: what has not ended is undone too. False if nothing was waited for. Raises Lacking."""
+    """Undo has waited long enough: what has not ended is undone too. False if it waits no more. Raises Lacking."""
     plans = draft.plan.nodes
     waiting = draft.run.stage is Stage.UNDO and not draft.terminal
     late = [row for row in draft.unsettled() if plans[row.node].stage is Stage.MAIN] if waiting else []
@@ -170,12 +171,10 @@ def _all_settled(draft: Draft) -> bool:
 def finally_deadline(draft: Draft) -> None:
     """The stage finally took longer than its timeout: what runs of it is cancelled. Raises Lacking."""
     finally_failed(draft, ErrorInfo(TIMEOUT, "finally did not end within its timeout"))
-    draft.ended = True
-    draft.settled.clear()
-    draft.parts.clear()
+    draft.stop()
 
 
-def _cancel_unsettled(draft: Draft, waited_for: Set[NodeKey] = _NONE) -> None:
+def _cancel_unsettled(draft: Draft, waited_for: AbstractSet[NodeKey] = _NONE) -> None:
     """Cancel what has not settled, giving back all that it holds; what undo waits for runs on."""
     for row in draft.unsettled():
         plan = draft.plan.nodes[row.node]

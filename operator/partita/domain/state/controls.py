@@ -14,7 +14,7 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.ending import CANCEL_REQUESTED, coming, end_run
+from partita.domain.state.ending import CANCEL_REQUESTED, end_run
 from partita.domain.state.error_types import CANCELLED, EXPRESSION
 from partita.domain.state.events import CancelRequested, ControlsApplied, Reply, ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
@@ -30,6 +30,7 @@ from partita.domain.state.rows import (
     TaskRow,
     TimerKind,
     TimerRow,
+    coming,
 )
 from partita.domain.state.undo import start_undo
 

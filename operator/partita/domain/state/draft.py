@@ -87,6 +87,11 @@ class Draft:
         """The run is being started, so that nothing of it can be stored yet."""
         self.begun = False
         self.ended = False
+        """Nothing more of the run's stage may start; ``closing`` goes on from here."""
+        self.at_once = False
+        """The run ends without undo and finally."""
+        self.cause: NodeKey | None = None
+        """The node that ended the run."""
         self.need: Need | None = None
         self.effects = Effects(run)
         self.tasks = self.effects.tasks
@@ -256,6 +261,12 @@ class Draft:
         else:
             run.done += 1
             self.settled.append((plan, row))
+
+    def stop(self) -> None:
+        """Nothing more of the run's stage starts, and no edge is followed any more."""
+        self.ended = True
+        self.settled.clear()
+        self.parts.clear()
 
     def complete(self, plan: NodePlan, row: TaskRow, output: Payload) -> None:
         """The node has ended well."""

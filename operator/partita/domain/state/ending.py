@@ -14,7 +14,7 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE
-from partita.domain.state.rows import ErrorInfo, NodeKey, RunRow, RunStatus
+from partita.domain.state.rows import ErrorInfo, NodeKey, RunStatus, coming
 from partita.domain.state.scope import scope_of
 
 NODE_FAILED: Final = "NodeFailed"
@@ -40,23 +40,13 @@ def end_run(
     come_to(draft, status, reason, error)
     draft.cause = key
     draft.at_once = at_once
-    draft.ended = True
-    draft.settled.clear()
-    draft.parts.clear()
+    draft.stop()
 
 
 def come_to(draft: Draft, status: RunStatus, reason: str = "", error: ErrorInfo | None = None) -> None:
     """Fix how the run will end, and let it go on."""
     draft.run.pending_outcome = f"{status.value}/{reason}"
     draft.run.error = error
-
-
-def coming(run: RunRow) -> tuple[RunStatus, str]:
-    """The status and reason that are fixed; Succeeded if none are."""
-    if not run.pending_outcome:
-        return RunStatus.SUCCEEDED, ""
-    status, _, reason = run.pending_outcome.partition("/")
-    return RunStatus(status), reason
 
 
 def finally_failed(draft: Draft, error: ErrorInfo) -> None:

@@ -17,6 +17,7 @@ from partita.domain.state.draft import Draft
 from partita.domain.state.effects import Enqueue, TimerKey
 from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
 from partita.domain.state.failing import fail, oversize
+from partita.domain.state.final_nodes import start_fail, start_succeed
 from partita.domain.state.mailbox import begin_wait
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind, TimerRow
@@ -192,4 +193,6 @@ _STARTERS: dict[str, Callable[[Draft, NodePlan, TaskRow | None], None]] = {
     "compute": _start_compute,
     "wait": _start_wait,
     "waitForEvent": begin_wait,
+    "fail": start_fail,
+    "succeed": start_succeed,
 }

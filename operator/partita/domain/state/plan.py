@@ -104,7 +104,17 @@ class NodePlan:
 class Plan:
     """A definition with its nodes planned."""
 
-    __slots__ = ("ahead", "definition", "finally_roots", "main_total", "nodes", "output_keys", "roots", "total", "undoable")
+    __slots__ = (
+        "ahead",
+        "definition",
+        "finally_roots",
+        "main_total",
+        "nodes",
+        "output_keys",
+        "roots",
+        "total",
+        "undoable",
+    )
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Final
@@ -40,6 +40,11 @@ UNKNOWN_TIER: Final = Tier(
     max_elapsed_ms=None, jitter=0.0,
 )  # fmt: skip  # as above
 """Backoff of attempts whose worker did not know the task's type: while workers are being replaced, another one will."""
+
+
+def undo_tier(tries: int) -> Tier:
+    """Retries of an undo task whose definition says nothing of them: backoff as the defaults of a tier."""
+    return replace(ASKED_TIER, max_retries=tries - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class RunRow:
     priority: int = 0
     error: ErrorInfo | None = None
     pending_outcome: str = ""
-    """The status and reason with which the run will end, such as ``Failed/NodeFailed`` (see ``ending``): in the stages
+    """The status and reason with which the run will end, such as ``Failed/NodeFailed`` (see ``coming``): in the stages
     undo and finally, and in main with failFast false once a node has failed."""
     deadline_at: datetime | None = None
     deadline_remaining_ms: int | None = None
@@ -163,6 +163,14 @@ class RunRow:
     finished_at: datetime | None = None
     retry_counts: Mapping[str, int] = field(default_factory=dict)
     """Reserved for controls with counters (the CR's ``retry``)."""
+
+
+def coming(run: RunRow) -> tuple[RunStatus, str]:
+    """The status and reason that are fixed; Succeeded if none are."""
+    if not run.pending_outcome:
+        return RunStatus.SUCCEEDED, ""
+    status, _, reason = run.pending_outcome.partition("/")
+    return RunStatus(status), reason
 
 
 @record

@@ -14,7 +14,7 @@ from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.liveness import edge_is_live
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus, Stage, TaskRow, coming
 
 Scope = dict[str, Json]
 _NO_NODE: dict[str, Json] = {"output": None, "error": None, "state": "Pending", "attempt": 0, "event": None}
@@ -31,7 +31,7 @@ def scope_of(draft: Draft, plan: NodePlan | None, refs: References, **more: Json
         if refs.nodes:
             scope["nodes"] = _views(draft, refs.nodes)
         if names:
-            if "input" in names:
+            if "input" in names and "input" not in more:
                 scope["input"] = draft.input().value
             if "config" in names:
                 scope["config"] = draft.slice.definition.config
@@ -101,15 +101,18 @@ def error_view(error: ErrorInfo | None) -> Json:
 
 
 def run_view(draft: Draft) -> Json:
-    """The run as expressions see it."""
+    """The run as expressions see it; when main is over, with the status to which it is coming."""
     run = draft.run
-    output = draft.effects.output
+    status, reason, output = run.status, run.reason, draft.effects.output
+    if run.stage is not Stage.MAIN:
+        status, reason = coming(run)
+        output = draft.output() if status is RunStatus.SUCCEEDED else None
     return {
         "id": str(run.id),
         "namespace": run.namespace,
         "name": run.name or str(run.id),
-        "status": run.status.value,
-        "reason": run.reason,
+        "status": status.value,
+        "reason": reason,
         "error": error_view(run.error),
         "output": output.value if isinstance(output, Payload) else None,
         "startedAt": run.started_at,
