@@ -13,8 +13,8 @@ from uuid import UUID
 
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
-from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.effects import Context, Effects, Limits, Need, TimerKey
+from partita.domain.state import absorb, decide, merge
+from partita.domain.state.effects import Context, Effects, Limits, TimerKey
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
@@ -33,13 +33,11 @@ from partita.domain.state.events import (
     TimerDue,
 )
 from partita.domain.state.rows import ErrorInfo, NodeKey, RunRow, TaskRow, TimerKind
+from tests.property.deciding import decide_on, signals_of
 from tests.property.memory import Memory
 
 RUN_ID = UUID("0190a0b0-0000-7000-8000-000000000001")
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
-MOST_ROUNDS = 6
-"""Three rounds by need, then the whole run, then its mailbox and its outputs."""
-
 Mode = Literal["whole", "sliced"]
 
 
@@ -68,7 +66,7 @@ class World:
     def send_batch(self, events: Sequence[Event]) -> list[Reply]:
         """Several events in one transaction."""
         slice_ = self.store.whole()
-        slice_.seen_signal_ids = {one.id for one in _signals(events) if one.id in self.store.signals}
+        slice_.seen_signal_ids = {one.id for one in signals_of(events) if one.id in self.store.signals}
         merged: Effects | None = None
         replies = []
         for event in events:
@@ -88,25 +86,9 @@ class World:
 
     def decide(self, event: Event) -> Effects:
         """What an event changes."""
-        if self.mode == "whole":
-            slice_ = self.store.whole()
-            slice_.seen_signal_ids = {one.id for one in _signals([event]) if one.id in self.store.signals}
-            decision = decide(slice_, event, self._context())
-            assert isinstance(decision, Effects), f"the whole run is not enough: {decision}"
-            return decision
-        need = foresee(self.definition, event)
-        ids = frozenset(one.id for one in _signals([event]))
-        for number in range(MOST_ROUNDS):
-            decision = decide(self.store.load(need, ids), event, self._context())
-            if isinstance(decision, Effects):
-                self.most_rounds = max(self.most_rounds, number + 1)
-                return decision
-            asked = Need(set(need.rows), set(need.outputs), need.input, need.whole, need.mailbox)
-            need.merge(decision)
-            assert need != asked, f"asks again for what it has: {decision}"
-            if number == 2:
-                need.whole = True
-        raise AssertionError(f"{MOST_ROUNDS} rounds were not enough: {need}")
+        effects, rounds = decide_on(self.store, event, self._context(), sliced=self.mode == "sliced")
+        self.most_rounds = max(self.most_rounds, rounds)
+        return effects
 
     # What people, workers and the clock do ---------------------------------------------------------------------------
 
@@ -276,15 +258,3 @@ class World:
     def events(self, name: str = "") -> list[tuple[Any, ...]]:
         """Lines of history (of one event), in order."""
         return [line for _, line in sorted(self.store.history.items()) if not name or line[0] == name]
-
-
-def _signals(events: Sequence[Event]) -> list[SignalReceived]:
-    found: list[SignalReceived] = []
-    for event in events:
-        if isinstance(event, SignalReceived):
-            found.append(event)
-        elif isinstance(event, ControlsApplied):
-            found.extend(event.signals)
-        elif isinstance(event, RunStarted) and event.controls is not None:
-            found.extend(event.controls.signals)
-    return found

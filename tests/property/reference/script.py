@@ -1,0 +1,60 @@
+"""What the world does to a run: how attempts end and when, what people send.
+
+A script belongs to definitions and not to an order of events: how an attempt ends depends on its run, node, item and
+number alone, so that any two executions of one script can be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Path = tuple[tuple[str, int, int], ...]
+"""Where a run is in its tree: the (node, index, attempt) of every ancestor that started it; () is the root."""
+
+
+class Outcome(NamedTuple):
+    """How an attempt ends, and after how many milliseconds."""
+
+    how: str
+    """ok, lost, timeout, asked (a retry after 2 s), or the type of the error."""
+    after: int
+
+
+class Act(NamedTuple):
+    """What somebody does to the root run at a time in milliseconds."""
+
+    at: int
+    what: str
+    """signal, cancel, now (cancels without undo and finally), or cancelNodes."""
+    name: str = ""
+    payload: Any = None
+
+
+ASKED_AFTER_MS = 2_000
+
+
+@dataclass(frozen=True)
+class Script:
+    """What happens to the runs of a definition and its children."""
+
+    input: dict[str, Any] = field(default_factory=dict)
+    outcomes: dict[str, tuple[Outcome, ...]] = field(default_factory=dict)
+    """By node (``x~undo`` for what reverses x); used in turn by items, attempts and runs."""
+    acts: tuple[Act, ...] = ()
+
+    def outcome(self, path: Path, node: str, index: int, attempt: int) -> Outcome:
+        """How an attempt ends."""
+        plan = self.outcomes.get(node) or (Outcome("ok", 1_000),)
+        number = attempt - 1 + index + sum(at + nth - 1 for _, at, nth in path)
+        return plan[number % len(plan)]
+
+
+def result_of(node: str, index: int, attempt: int) -> dict[str, Any]:
+    """What a successful attempt returns."""
+    return {"node": node, "index": index, "attempt": attempt}
+
+
+def error_of(how: str) -> dict[str, str]:
+    """What a failing attempt reports."""
+    return {"type": how, "message": f"{how} happened"}
