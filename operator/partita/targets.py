@@ -26,11 +26,11 @@ _NOT_PUBLIC: Final = tuple(
         (
             "192.0.0.0/24",  # special purposes, among them a metadata service; Python's lists of it vary by version
             "168.63.129.16/32",  # a public address that is the metadata service of a cloud
-            "::/96",  # IPv4-compatible, given up long ago
-            "64:ff9b:1::/48",  # NAT64 of a site: what is behind it is the site's own
         ),
     )
 )
+_UNICAST: Final = ip_network("2000::/3")
+"""All global IPv6 addresses there are; everything else is a site's, a machine's or given up."""
 _NAT64: Final = ip_network("64:ff9b::/96")
 
 
@@ -113,5 +113,7 @@ def _final(address: Address) -> Address:
 
 
 def _is_public(address: Address) -> bool:
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
+        return False
     special = address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback
     return address.is_global and not special and not any(address in network for network in _NOT_PUBLIC)

@@ -85,6 +85,7 @@ class HttpClient:
         headers["Accept-Encoding"] = "identity"
         if credential is not None:
             credential.check(url.scheme, url.raw_host or "")
+            headers = {name: value for name, value in headers.items() if name.lower() != credential.header.lower()}
             headers[credential.header] = credential.value
         left = self._settings.redirects
         while True:
