@@ -15,11 +15,10 @@ from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import end_settled, finally_failed
 from partita.domain.state.error_types import CANCELLED, TIMEOUT
 from partita.domain.state.events import ChildFinished
+from partita.domain.state.node_cancels import cancel_node
 from partita.domain.state.nodes import start
-from partita.domain.state.plan import NodePlan
-from partita.domain.state.releasing import let_go, release
+from partita.domain.state.releasing import cancel_quietly, let_go, mark_cancelled, release
 from partita.domain.state.rows import (
-    ACTIVE,
     SETTLED,
     TERMINAL,
     ErrorInfo,
@@ -27,7 +26,6 @@ from partita.domain.state.rows import (
     NodeState,
     RunStatus,
     Stage,
-    TaskRow,
     TimerKind,
     coming,
 )
@@ -136,9 +134,14 @@ def _begin_finally(draft: Draft) -> bool:
     final = draft.plan.definition.finally_
     if final is not None and final.timeout_ms is not None:
         begin_deadline(draft, final.timeout_ms)
+    for name in draft.run.applied_cancel_nodes:
+        plan = draft.plan.nodes[name]
+        if plan.stage is Stage.FINALLY:
+            cancel_node(draft, plan, ErrorInfo(CANCELLED, "the node was cancelled before its stage began"))
     for plan in draft.plan.finally_roots:
         try:
-            start(draft, plan, None)
+            if plan.name not in draft.run.applied_cancel_nodes:
+                start(draft, plan, None)
         except Lacking:
             continue
     return True
@@ -180,18 +183,8 @@ def _cancel_unsettled(draft: Draft, waited_for: AbstractSet[NodeKey] = _NONE) ->
         plan = draft.plan.nodes[row.node]
         if row.key in waited_for:
             let_go(draft, plan, row)
-            continue
-        image = draft.image(plan, row)
-        release(draft, plan, image)
-        draft.run.active -= image.state in ACTIVE
-        _cancel(draft, plan, image)
-
-
-def _cancel(draft: Draft, plan: NodePlan, image: TaskRow) -> None:
-    image.state = NodeState.CANCELLED
-    image.error = _RUN_ENDED
-    image.finished_at = draft.now
-    draft.run.done += not plan.is_part(image.index)
+        else:
+            cancel_quietly(draft, plan, draft.image(plan, row), _RUN_ENDED)
 
 
 def _finish(draft: Draft) -> bool:
@@ -202,7 +195,7 @@ def _finish(draft: Draft) -> bool:
             plan = draft.plan.nodes[row.node]
             image = draft.image(plan, row)
             let_go(draft, plan, image, "Now" if draft.at_once else "Graceful")
-            _cancel(draft, plan, image)
+            mark_cancelled(draft, plan, image, _RUN_ENDED)
     effects.enqueue.clear()
     effects.timers.clear()
     effects.waits.clear()

@@ -19,6 +19,7 @@ from partita.domain.state.error_types import CANCELLED, EXPRESSION
 from partita.domain.state.events import CancelRequested, ControlsApplied, Reply, ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.mailbox import CONSUMED, RUN_FINISHED, receive
+from partita.domain.state.node_cancels import cancel_nodes
 from partita.domain.state.nodes import enqueue, start
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import (
@@ -134,12 +135,16 @@ def _queue_again(draft: Draft, row: TaskRow) -> None:
 
 
 def cancel(draft: Draft, event: CancelRequested) -> None:
-    """End the run as Cancelled. Raises Lacking.
+    """End the run as Cancelled, or cancel some of its nodes. Raises Lacking.
 
     What runs when the run has come to another end already (undo, finally) is stopped by the mode Now only.
     """
     if draft.terminal:
-        draft.reply(_ALREADY if draft.run.status is RunStatus.CANCELLED else _refused(draft))
+        cancelled = draft.run.status is RunStatus.CANCELLED and not event.nodes
+        draft.reply(_ALREADY if cancelled else _refused(draft))
+        return
+    if event.nodes:
+        _cancel_nodes(draft, event)
         return
     now = event.mode == "Now"
     if draft.run.stage is not Stage.MAIN and not now:
@@ -154,6 +159,13 @@ def cancel(draft: Draft, event: CancelRequested) -> None:
     propagate(draft)
 
 
+def _cancel_nodes(draft: Draft, event: CancelRequested) -> None:
+    if cancel_nodes(draft, event.nodes, reason=event.reason, by=event.by):
+        propagate(draft)
+    else:
+        draft.reply(_ALREADY)
+
+
 def _ending(draft: Draft) -> Reply:
     status = coming(draft.run)[0]
     if status is RunStatus.CANCELLED:
@@ -165,7 +177,7 @@ def apply_controls(draft: Draft, event: ControlsApplied) -> None:
     """The controls of one generation of the WorkflowRun object. Raises Lacking.
 
     Suspend and resume come first (so that a signal of the same generation starts nothing in a suspended run), then
-    signals, then cancel. The reply's details say what became of each signal.
+    signals, then cancelled nodes, then cancel. The reply's details say what became of each signal.
     """
     run = draft.run
     if event.cr_generation <= run.cr_generation:
@@ -182,6 +194,8 @@ def apply_controls(draft: Draft, event: ControlsApplied) -> None:
     elif was_suspended and not event.suspend:
         resume(draft, ResumeRequested(by="WorkflowRun"))
     details = _apply_signals(draft, event)
+    if event.cancel_nodes and not draft.terminal and cancel_nodes(draft, event.cancel_nodes, by="WorkflowRun"):
+        propagate(draft)
     if event.cancel is not None and not was_cancelled:
         cancel(draft, event.cancel)
     draft.reply(Reply(details=details))

@@ -68,7 +68,7 @@ def _note_skipped(draft: Draft, skipped: list[str], stepped: list[str]) -> None:
 def _settle_edge(draft: Draft, plan: NodePlan, live: bool) -> None:
     if draft.ended:
         return
-    if not plan.tracked:
+    if not plan.tracked and plan.name not in draft.run.applied_cancel_nodes:
         _decide_join(draft, plan, None, Verdict.FIRE if live and plan.needed <= 1 else Verdict.SKIP)
         return
     row = draft.row(plan.key)

@@ -15,6 +15,7 @@ from partita.domain.state.events import (
     ControlsApplied,
     DeadlineReached,
     Event,
+    LateResult,
     LeaseLost,
     ResumeRequested,
     RunStarted,
@@ -39,7 +40,7 @@ def foresee(definition: Definition, event: Event) -> Need:
     plan = plan_of(definition)
     if isinstance(event, RunStarted):
         return Need()
-    if isinstance(event, LeaseLost):
+    if isinstance(event, LeaseLost | LateResult):
         return _again(plan, event.node)
     if isinstance(event, TaskCompleted | TaskFailed | AttemptTimedOut | ScheduleToStartExpired):
         return _after(plan, event.node)
@@ -54,6 +55,7 @@ def _guess_control(plan: Plan, event: Event) -> Need:
     if isinstance(event, ControlsApplied):
         need = _signals(plan, {signal.name for signal in event.signals})
         need.whole = event.cancel is not None or event.suspend
+        need.rows |= {plan.nodes[name].key for name in event.cancel_nodes if name in plan.nodes}
         return need
     return Need(
         whole=isinstance(event, CancelRequested | DeadlineReached | SuspendRequested | ResumeRequested),

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from partita.domain.state.draft import Draft
 from partita.domain.state.events import CancelRequested, WaitClosed
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import NodeState, TaskRow, TimerKind
+from partita.domain.state.rows import ACTIVE, ErrorInfo, NodeState, TaskRow, TimerKind
 
 _NO_LONGER: Final = "the parent no longer waits for it"
 _TIMERS: Final = (TimerKind.WAIT, TimerKind.EVENT_TIMEOUT, TimerKind.BACKOFF, TimerKind.DELAY)
@@ -28,6 +28,21 @@ def release(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
             draft.drop_waits(key)
         draft.drop_timers(row, _TIMERS)
         let_go(draft, plan, row)
+
+
+def cancel_quietly(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
+    """The row (an image) is Cancelled and gives back what it holds; nobody is told. Raises Lacking."""
+    release(draft, plan, row)
+    draft.run.active -= row.state in ACTIVE
+    mark_cancelled(draft, plan, row, error)
+
+
+def mark_cancelled(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
+    """The row (an image) is Cancelled; its run ends, with whatever the row holds."""
+    row.state = NodeState.CANCELLED
+    row.error = error
+    row.finished_at = draft.now
+    draft.run.done += not plan.is_part(row.index)
 
 
 def let_go(draft: Draft, plan: NodePlan, row: TaskRow, mode: Literal["Graceful", "Now"] = "Graceful") -> None:
