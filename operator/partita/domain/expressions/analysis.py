@@ -21,6 +21,20 @@ NODE_FIELDS: Final = ("output", "error", "state", "attempt", "event")
 """What can be read of a node: ``nodes.<name>.<field>``."""
 RUN_FIELDS: Final = ("id", "name", "namespace", "status", "reason", "error", "output", "startedAt", "scheduledAt")
 """What can be read of the run: ``run.<field>``."""
+_IN_ITEM: Final = "in input, timeout and retry of a node with forEach"
+_IN_ITERATION: Final = "in repeat, and in input, timeout and retry of its node"
+ELSEWHERE: Final = {
+    "from": "in the fields of nodes",
+    "error": "in when of retry and onError, and in undo.input",
+    "events": "in waitForEvent.until",
+    "item": _IN_ITEM,
+    "index": _IN_ITEM,
+    "key": _IN_ITEM,
+    "previous": _IN_ITERATION,
+    "iteration": _IN_ITERATION,
+    "output": "in repeat and in undo.input",
+}
+"""Variables that exist in some fields only, and where."""
 TYPES: Final = frozenset(TYPE_NAMES.values())
 """Identifiers that stand for a type, to be compared with ``type(x)``."""
 
@@ -144,6 +158,8 @@ class _Reader:
         if self._variables is not None and name not in self._variables:
             hint = did_you_mean(name, self._variables)
             known = ", ".join(sorted(self._variables))
+            if name in ELSEWHERE:
+                raise ExpressionSyntaxError(f"{name} exists only {ELSEWHERE[name]}; expected one of {known}")
             raise ExpressionSyntaxError(f"unknown variable {name!r}{hint}; expected one of {known}")
         self.names.add(name)
 

@@ -33,7 +33,7 @@ from partita.domain.expressions.syntax import (
     Unary,
     weight,
 )
-from partita.domain.expressions.values import TypeName, Value, a_kind, kind
+from partita.domain.expressions.values import CONTAINER_COST, TypeName, Value, a_kind, kind
 
 Evaluate = Callable[[Frame], Value]
 Bound = tuple[str, ...]
@@ -121,13 +121,19 @@ def _call(node: Call, bound: Bound) -> Evaluate:
 
 def _list_of(node: ListOf, bound: Bound) -> Evaluate:
     parts = [compile_tree(item, bound) for item in node.items]
-    return lambda frame: [part(frame) for part in parts]
+
+    def build(frame: Frame) -> Value:
+        frame.spend(CONTAINER_COST)
+        return [part(frame) for part in parts]
+
+    return build
 
 
 def _map_of(node: MapOf, bound: Bound) -> Evaluate:
     entries = [(compile_tree(key, bound), compile_tree(value, bound)) for key, value in node.entries]
 
     def build(frame: Frame) -> Value:
+        frame.spend(CONTAINER_COST)
         result: dict[str, Value] = {}
         for key, value in entries:
             name = key(frame)

@@ -20,7 +20,7 @@ COMPREHENSIONS: Final = 2
 """map, filter, all, exists, exists_one inside each other's bodies."""
 VISITS: Final = 200_000
 """Syntax nodes evaluated for one field, over all its expressions; about a quarter of a microsecond each."""
-TOKEN_VISITS: Final = 4
+TOKEN_VISITS: Final = 16
 """Visits that a ``${…}`` takes besides what is in it: a field may have tens of thousands."""
 FOLDING_VISITS: Final = 2_000
 """Visits that an expression without variables may take to be evaluated when it is compiled."""

@@ -65,14 +65,14 @@ def compile_template(
     """Compile a JSON value. Raises InvalidError with every problem in it, each with its path below ``path``.
 
     ``variables`` are the names that exist in this field (None: not checked); ``limit`` is the length of one expression;
-    ``places`` is given the path and the references of every expression.
+    ``places`` is given the path and the references of every expression that compiles, also when others do not.
     """
     compiler = _Compiler(variables, limit)
     render, constant = compiler.value(value, path, 0)
-    if compiler.problems:
-        raise InvalidError("expression", tuple(compiler.problems))
     if places is not None:
         places.extend(compiler.refs)
+    if compiler.problems:
+        raise InvalidError("expression", tuple(compiler.problems))
     return Template(value, merged(refs for _, refs in compiler.refs), render, constant)
 
 

@@ -42,6 +42,8 @@ TYPE_NAMES: Final[dict[type, str]] = {
 }
 NUMBERS: Final = frozenset({int, float})
 _ORDERED: Final = frozenset({bool, datetime, timedelta})
+CONTAINER_COST: Final = 4
+"""Visits that making or walking a list or map takes, besides its elements."""
 _SHORT_TEXT: Final = 1024
 """Characters below which comparing texts costs nothing beside finding them."""
 _SCALARS: Final = frozenset({type(None), bool, int, float, str, datetime, timedelta, TypeName})
@@ -69,7 +71,7 @@ def equal(frame: Frame, left: Value, right: Value) -> bool:
         return bool(left == right)
     if len(left) != len(right):
         return False
-    frame.spend(4 + 3 * len(left))
+    frame.spend(CONTAINER_COST + 3 * len(left))
     if first is dict:
         return all(key in right and equal(frame, value, right[key]) for key, value in left.items())
     return all(equal(frame, a, b) for a, b in zip(left, right, strict=True))
@@ -79,10 +81,10 @@ def key_of(frame: Frame, value: Value) -> Key:
     """What equal values have in common, to look them up by: two keys are the same exactly if the values are equal."""
     first = type(value)
     if first is list:
-        frame.spend(4 + 4 * len(value))
+        frame.spend(2 * CONTAINER_COST + 4 * len(value))
         return (list, tuple([key_of(frame, item) for item in value]))
     if first is dict:
-        frame.spend(4 + 6 * len(value))
+        frame.spend(2 * CONTAINER_COST + 8 * len(value))
         return (dict, frozenset([(name, key_of(frame, item)) for name, item in value.items()]))
     if first is str:
         frame.text(len(value))
@@ -144,10 +146,10 @@ def plain(frame: Frame, value: Value) -> Value:
     """The value as JSON: times and spans become text. Raises ExpressionError for NaN, infinities and type names."""
     first = type(value)
     if first is list:
-        frame.spend(len(value))
+        frame.spend(CONTAINER_COST + 2 * len(value))
         return [plain(frame, item) for item in value]
     if first is dict:
-        frame.spend(len(value))
+        frame.spend(CONTAINER_COST + 2 * len(value))
         return {key: plain(frame, item) for key, item in value.items()}
     if first is str:
         frame.text(len(value))

@@ -81,7 +81,7 @@ def dyn(_: Frame, value: Value) -> Value:
     return value
 
 
-@function("value", "the name of its type, to compare with int, double, string, bool, list, map", name="type")
+@function("value", "the name of its type, to compare with int, double, string, bool, list, map", name="type", cost=8)
 def type_(_: Frame, value: Value) -> TypeName:
     return TypeName(TYPE_NAMES.get(type(value), "dyn"))
 

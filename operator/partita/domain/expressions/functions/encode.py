@@ -13,7 +13,7 @@ from partita.domain.expressions.functions.registry import expect, function
 from partita.domain.expressions.values import Value, plain
 
 
-@function("text", "the value that a JSON text describes", name="json.parse")
+@function("text", "the value that a JSON text describes", name="json.parse", cost=8)
 def json_parse(_: Frame, value: Value) -> Value:
     try:
         return orjson.loads(expect(value, str, "json.parse"))
@@ -21,7 +21,7 @@ def json_parse(_: Frame, value: Value) -> Value:
         raise ExpressionError(f"json.parse: {error}") from error
 
 
-@function("value", "the value as compact JSON text", name="json.encode")
+@function("value", "the value as compact JSON text", name="json.encode", cost=8)
 def json_encode(frame: Frame, value: Value) -> str:
     try:
         encoded = orjson.dumps(plain(frame, value)).decode()

@@ -11,11 +11,13 @@ from partita.domain.expressions.values import Value, kind, text
 from partita.domain.patterns import compile_pattern
 
 _VERB = re.compile(r"%(?:%|(0?[0-9]{0,2})(?:\.([0-9]{1,2}))?([sdfexXob]))")
-_VERB_COST = 8
+_VERB_COST = 12
+"""Visits that filling in one verb takes."""
 
 
 @function("text, part", "whether the text contains the part")
-def contains(_: Frame, value: Value, part: Value) -> bool:
+def contains(frame: Frame, value: Value, part: Value) -> bool:
+    frame.text(len(expect(value, str, "contains")))
     return expect(part, str, "contains") in expect(value, str, "contains")
 
 
@@ -36,7 +38,12 @@ def matches(frame: Frame, value: Value, pattern: Value) -> bool:
     return compiled.occurs_in(value)
 
 
-@function("text, separator, limit", "the parts between separators; an empty separator gives the characters", optional=1)
+@function(
+    "text, separator, limit",
+    "the parts between separators; an empty separator gives the characters",
+    optional=1,
+    cost=8,
+)
 def split(frame: Frame, value: Value, separator: Value, limit: Value = -1) -> list[str]:
     expect(value, str, "split")
     expect(separator, str, "split")
@@ -50,7 +57,7 @@ def split(frame: Frame, value: Value, separator: Value, limit: Value = -1) -> li
     return [*value.split(separator, most - 1 if most > 0 else -1)]
 
 
-@function("list, separator", "the texts of a list in one", optional=1)
+@function("list, separator", "the texts of a list in one", optional=1, cost=8)
 def join(frame: Frame, items: Value, separator: Value = "") -> str:
     expect(separator, str, "join")
     for item in expect(items, list, "join"):

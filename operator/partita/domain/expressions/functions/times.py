@@ -27,7 +27,7 @@ _MICROSECONDS: Final = {
 }  # fmt: skip
 TIME_COST: Final = 24
 """Visits that reading a time, or a part of one, takes."""
-SPAN_COST: Final = 100
+SPAN_COST: Final = 120
 """Visits that reading a span of time takes."""
 _OFFSET = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})\Z")
 
