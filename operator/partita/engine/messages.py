@@ -174,6 +174,7 @@ def _signal_given(event: SignalGiven) -> Fields:
         **_place(event),
         "alternative": event.alternative,
         "place": event.place,
+        "names": list(event.names),
         "id": signal.id,
         "name": signal.name,
         "seq": signal.seq,
@@ -188,7 +189,12 @@ def _read_signal_given(body: Json) -> SignalGiven:
     payload = Payload.of(body["payload"])
     signal = SignalRow(body["id"], body["name"], body["seq"], payload, body["sender"], time)
     return SignalGiven(
-        node=body["node"], index=body["index"], signal=signal, alternative=body["alternative"], place=body["place"]
+        node=body["node"],
+        index=body["index"],
+        signal=signal,
+        alternative=body["alternative"],
+        place=body["place"],
+        names=tuple(body["names"]),
     )
 
 

@@ -6,8 +6,8 @@ rows as writing each event's effects on its own.
 
 from __future__ import annotations
 
-from partita.domain.state.effects import Consumed, Effects, RecordedSignal, Slice, TimerKey
-from partita.domain.state.rows import NodeKey, NodeState
+from partita.domain.state.effects import ChildWait, Consumed, Effects, RecordedSignal, Slice, TimerKey
+from partita.domain.state.rows import NodeKey, NodeState, WaitRow
 
 
 def absorb(slice_: Slice, effects: Effects) -> Slice:
@@ -47,8 +47,8 @@ def _absorb_mailbox(after: Slice, effects: Effects) -> None:
         replaced = effects.drop_timers | effects.timers.keys()
         kept = [one for one in after.timers if TimerKey(one.kind, one.node, one.index) not in replaced]
         after.timers = [*kept, *effects.timers.values()]
-    if after.waits is not None and (effects.waits or effects.drop_waits):
-        kept_waits = [wait for wait in after.waits if NodeKey(wait.node, wait.index) not in effects.drop_waits]
+    if after.waits is not None and (effects.waits or effects.drop_waits or effects.drop_child_waits):
+        kept_waits = [wait for wait in after.waits if not _dropped(wait, effects)]
         after.waits = [*kept_waits, *effects.waits]
     if after.signals is not None and (effects.consumed or effects.record_signals):
         taken = {consumed.signal_id for consumed in effects.consumed}
@@ -97,10 +97,17 @@ def _merge_timers_and_waits(first: Effects, second: Effects) -> None:
     if not second.clear:
         timers = {key: row for key, row in first.timers.items() if key not in second.drop_timers}
         second.timers = {**timers, **second.timers}
-        waits = [wait for wait in first.waits if NodeKey(wait.node, wait.index) not in second.drop_waits]
+        waits = [wait for wait in first.waits if not _dropped(wait, second)]
         second.waits = waits + second.waits
     second.drop_timers |= first.drop_timers
     second.drop_waits |= first.drop_waits
+    second.drop_child_waits |= first.drop_child_waits
+
+
+def _dropped(wait: WaitRow, effects: Effects) -> bool:
+    if wait.child is None:
+        return NodeKey(wait.node, wait.index) in effects.drop_waits
+    return ChildWait(wait.child, wait.node, wait.index) in effects.drop_child_waits
 
 
 def settle_recorded(recorded: list[RecordedSignal], taken: Consumed) -> bool:

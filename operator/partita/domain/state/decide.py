@@ -29,18 +29,26 @@ from partita.domain.state.events import (
     ControlsApplied,
     DeadlineReached,
     Event,
+    LateResult,
     LeaseLost,
     ResumeRequested,
     RunStarted,
     ScheduleToStartExpired,
+    SignalGiven,
     SignalReceived,
     SuspendRequested,
     TaskCompleted,
     TaskFailed,
     TimerDue,
+    WaitClosed,
+    WaitExpired,
+    WaitOpened,
+    WaitTimedOut,
 )
+from partita.domain.state.late import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
 from partita.domain.state.mailbox import receive
+from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
 
 
 def decide(slice_: Slice, event: Event, context: Context) -> Decision:
@@ -82,4 +90,10 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {  # Any: each handler 
     CancelRequested: cancel,
     ControlsApplied: apply_controls,
     ChildFinished: child_finished,
+    LateResult: late_result,
+    WaitOpened: wait_opened,
+    WaitClosed: wait_closed,
+    WaitExpired: wait_expired,
+    SignalGiven: signal_given,
+    WaitTimedOut: wait_timed_out,
 }

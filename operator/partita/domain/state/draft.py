@@ -18,6 +18,7 @@ from partita.domain.state.combine import settle_recorded
 from partita.domain.state.copies import copy_run, copy_task
 from partita.domain.state.effects import (
     ChildStart,
+    ChildWait,
     Consumed,
     Context,
     DefinitionName,
@@ -340,11 +341,25 @@ class Draft:
         if not settle_recorded(self.effects.record_signals, taken):
             self.effects.consumed.append(taken)
 
+    def add_waits(self, waits: list[WaitRow]) -> None:
+        """Signals of these names are waited for. Raises Lacking."""
+        self.waits_left = sorted([*self.waits(), *waits], key=lambda wait: wait.seq)
+        self.effects.waits += waits
+
     def drop_waits(self, key: NodeKey) -> None:
-        """The node waits for no signal any more. Raises Lacking."""
-        self.waits_left = [wait for wait in self.waits() if (wait.node, wait.index) != key]
-        self.effects.waits = [wait for wait in self.effects.waits if (wait.node, wait.index) != key]
+        """The node waits for no signal any more; what is kept for children stays. Raises Lacking."""
+        self._forget_waits(None, key)
         self.effects.drop_waits.add(key)
+
+    def drop_child_waits(self, key: ChildWait) -> None:
+        """The node of a child waits for no signal of this mailbox any more. Raises Lacking."""
+        self._forget_waits(key.child, NodeKey(key.node, key.index))
+        self.effects.drop_child_waits.add(key)
+
+    def _forget_waits(self, child: UUID | None, key: NodeKey) -> None:
+        gone = (child, *key)
+        self.waits_left = [wait for wait in self.waits() if (wait.child, wait.node, wait.index) != gone]
+        self.effects.waits = [wait for wait in self.effects.waits if (wait.child, wait.node, wait.index) != gone]
 
     def reply(self, outcome: Reply) -> None:
         """What the sender is told."""

@@ -242,6 +242,8 @@ class SignalGiven:
     alternative: int
     place: int
     """The wait's ``seq``, with which it may be opened again."""
+    names: tuple[str, ...]
+    """The names of the wait, as it was opened: with them it is opened again."""
 
 
 @record(kw_only=True)

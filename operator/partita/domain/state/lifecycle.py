@@ -18,10 +18,10 @@ from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import DEADLINE_EXCEEDED, end_run
 from partita.domain.state.error_types import TIMEOUT
 from partita.domain.state.events import DeadlineReached, Reply, RunStarted, TimerDue
-from partita.domain.state.mailbox import event_timeout
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import plan_of
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, Stage, TimerKind, TimerRow
+from partita.domain.state.waiting import event_timeout
 
 _NULL = Payload("null", None)
 _TIMED = {
@@ -88,7 +88,8 @@ def _begin(draft: Draft) -> None:
         if draft.ended:
             return
         try:
-            start(draft, plan, None)
+            if plan.name not in run.applied_cancel_nodes:
+                start(draft, plan, None)
         except Lacking:
             continue
     propagate(draft)

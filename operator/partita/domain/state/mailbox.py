@@ -1,4 +1,4 @@
-"""Signals and the nodes that wait for them.
+"""A run's mailbox: signals that arrive, and the waits that they are for, of this run and of subflows that share it.
 
 Invariant: a signal is taken at most once, the oldest first; a signal that came before its waiter is kept. A signal
 that breaks the schema of the wait it would go to is refused for good, with the path, and the wait goes on.
@@ -6,183 +6,49 @@ that breaks the schema of the wait it would go to is refused for good, with the 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from typing import Final
 
-from partita.domain.errors import InvalidError
-from partita.domain.expressions import ExpressionError, Template
-from partita.domain.model import EventAlternative, EventSpec
-from partita.domain.payload import Json, Payload
-from partita.domain.schema import violations
-from partita.domain.state.draft import Draft, Lacking
-from partita.domain.state.effects import RecordedSignal, TimerKey
-from partita.domain.state.error_types import EXPRESSION, TIMEOUT
-from partita.domain.state.events import Reply, SignalReceived
-from partita.domain.state.failing import fail, oversize, settle_failed
+from partita.domain.model import EventAlternative
+from partita.domain.state.draft import Draft
+from partita.domain.state.effects import ChildWait, RecordedSignal
+from partita.domain.state.events import Reply, SignalGiven, SignalReceived
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import (
-    ErrorInfo,
-    NodeState,
-    SignalRow,
-    TaskRow,
-    TimerKind,
-    TimerRow,
-    WaitRow,
-)
-from partita.domain.state.scope import scope_of
+from partita.domain.state.rows import NodeKey, SignalRow, WaitRow
+from partita.domain.state.waiting import accept, broken, event_of, names_again, waiting_row
 
-RUN_FINISHED = "RunFinished"
-SCHEMA_MISMATCH = "SchemaMismatch"
-MAILBOX_FULL = "MailboxFull"
-PAYLOAD_TOO_LARGE = "PayloadTooLarge"
-ACCEPTED = "Accepted"
-CONSUMED = "Consumed"
-
-
-def begin_wait(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
-    """A waitForEvent starts. Raises Lacking, ExpressionError."""
-    spec = _spec(plan)
-    names = _names(draft, plan, spec)
-    fire_at = _timeout_at(draft, plan)
-    buffered = [signal for signal in draft.signals() if signal.name in names]
-    image = draft.image(plan, row)
-    if spec.until is not None:
-        image.output = Payload("[]", [])
-    draft.activate(image, NodeState.WAITING)
-    draft.visible(urgent=True)
-    if spec.ignore_earlier:
-        for signal in buffered:
-            draft.consume(signal, plan.name, refused=f"came before {plan.name} waited, which ignores earlier signals")
-        buffered = []
-    _take_buffered(draft, plan, image, names, buffered)
-    if image.state is not NodeState.WAITING or draft.ended:
-        return
-    for name in names:
-        wait = WaitRow(name, draft.next_seq(), plan.name, 0, draft.now)
-        draft.effects.waits.append(wait)
-        draft.waits().append(wait)
-    if fire_at is not None:
-        key = TimerKey(TimerKind.EVENT_TIMEOUT, plan.name, 0)
-        draft.effects.timers[key] = TimerRow(TimerKind.EVENT_TIMEOUT, plan.name, 0, fire_at)
-
-
-def _spec(plan: NodePlan) -> EventSpec:
-    spec = plan.node.event
-    assert spec is not None  # noqa: S101  # exactly the field of its kind is set
-    return spec
-
-
-def _timeout_at(draft: Draft, plan: NodePlan) -> datetime | None:
-    template = plan.node.timeout
-    if template is None:
-        return None
-    millis = plan.timeout_ms
-    if millis is None:
-        millis = template.millis(scope_of(draft, plan, template.refs))
-    return draft.now + timedelta(milliseconds=millis)
-
-
-def _names(draft: Draft, plan: NodePlan, spec: EventSpec) -> dict[str, EventAlternative]:
-    names: dict[str, EventAlternative] = {}
-    for alternative in spec.alternatives:
-        template = alternative.name
-        name = template.render(scope_of(draft, plan, template.refs))
-        if not isinstance(name, str) or not name:
-            raise ExpressionError(f"waitForEvent.name: expected a name, got {name!r}")
-        names.setdefault(name, alternative)
-    return names
-
-
-def _take_buffered(
-    draft: Draft, plan: NodePlan, row: TaskRow, names: dict[str, EventAlternative], buffered: list[SignalRow]
-) -> None:
-    for signal in buffered:
-        refused = _take(draft, plan, row, names[signal.name], signal)
-        draft.consume(signal, plan.name, refused)
-        if row.state is not NodeState.WAITING:
-            return
-
-
-def _take(draft: Draft, plan: NodePlan, row: TaskRow, alternative: EventAlternative, signal: SignalRow) -> str:
-    """Give a signal to a waiting node (``row``: its image); returns why it is refused, or ''."""
-    if alternative.schema is not None:
-        problems = violations(alternative.schema, signal.payload.value, "payload")
-        if problems:
-            return "; ".join(str(problem) for problem in problems)[: draft.limits.history_message]
-    spec = _spec(plan)
-    envelope = {"name": signal.name, "id": signal.id, "sender": signal.sender, "time": _as_text(signal.created_at)}
-    draft.visible()
-    if spec.until is not None and not _collect(draft, plan, row, {**envelope, "payload": signal.payload.value}):
-        return ""
-    row.event = Payload.of(envelope)
-    if spec.until is not None and row.output is not None:
-        _resolve(draft, plan, row, row.output)
-    elif spec.any_of:
-        _resolve(draft, plan, row, Payload.of({"name": signal.name, "payload": signal.payload.value}))
-    else:
-        _resolve(draft, plan, row, signal.payload)
-    return ""
-
-
-def _as_text(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
-    """Add an event to those that were taken; whether they are enough."""
-    until = _spec(plan).until
-    assert until is not None  # noqa: S101  # asked by the caller
-    events = [*(row.output.value if row.output is not None else ()), event]
-    collected = Payload.of(events)
-    too_large = oversize(draft, collected, "list of events")
-    if too_large is not None:
-        _stop_waiting(draft, plan)
-        fail(draft, plan, row, too_large)
-        return False
-    row.output = collected
-    try:
-        return until.test(scope_of(draft, plan, until.refs, events=events))
-    except ExpressionError as error:
-        _stop_waiting(draft, plan)
-        fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
-        return False
-
-
-def _resolve(draft: Draft, plan: NodePlan, row: TaskRow, output: Payload) -> None:
-    _stop_waiting(draft, plan)
-    draft.complete(plan, row, output)
-
-
-def _stop_waiting(draft: Draft, plan: NodePlan) -> None:
-    """Take back the node's waits and its timeout; a node that takes a buffered signal at once has neither."""
-    if any(wait.node == plan.name for wait in draft.waits()):
-        draft.drop_waits(plan.key)
-        if plan.node.timeout is not None:
-            key = TimerKey(TimerKind.EVENT_TIMEOUT, plan.name, 0)
-            draft.effects.timers.pop(key, None)
-            draft.effects.drop_timers.add(key)
-    draft.visible(urgent=True)
+RUN_FINISHED: Final = "RunFinished"
+SCHEMA_MISMATCH: Final = "SchemaMismatch"
+MAILBOX_FULL: Final = "MailboxFull"
+PAYLOAD_TOO_LARGE: Final = "PayloadTooLarge"
+SHARED_MAILBOX: Final = "SharedMailbox"
+ACCEPTED: Final = "Accepted"
+CONSUMED: Final = "Consumed"
 
 
 def receive(draft: Draft, event: SignalReceived) -> Reply:
     """A signal arrives: it is refused, buffered, or taken by the node that has waited longest. Raises Lacking."""
+    if draft.run.mailbox_id is not None:
+        return Reply("refused", SHARED_MAILBOX, f"signals of a subflow go to run {draft.run.mailbox_id}")
     if draft.seen(event.id):
         return Reply("already_applied")
-    plan = None if draft.terminal else _oldest_waiter(draft, event.name)
-    refusal = _refusal(draft, event, waited_for=plan is not None)
+    wait = None if draft.terminal else _oldest_wait(draft, event.name)
+    refusal = _refusal(draft, event, waited_for=wait is not None)
     if refusal is not None:
         return refusal
-    row = _waiting_row(draft, plan) if plan is not None else None
     draft.begin()
     draft.visible()
     details: dict[str, object] = {"id": event.id, "name": event.name}
-    seq = draft.note("SignalReceived", key=plan.key if plan is not None else None, who=event.sender, details=details)
+    key = NodeKey(wait.node, wait.index) if wait is not None and wait.child is None else None
+    seq = draft.note("SignalReceived", key=key, who=event.sender, details=details)
     signal = SignalRow(event.id, event.name, seq, event.payload, event.sender, draft.now)
-    if plan is None or row is None:
+    if wait is None:
         draft.signals().append(signal)
         draft.effects.record_signals.append(RecordedSignal(signal))
         return Reply("applied", ACCEPTED)
-    refused = _take(draft, plan, draft.image(plan, row), _alternative(draft, plan, event.name), signal)
-    draft.effects.record_signals.append(RecordedSignal(signal, "" if refused else plan.name, refused))
+    refused = _take(draft, wait, signal) if wait.child is None else _hand_over(draft, wait, signal)
+    draft.effects.record_signals.append(RecordedSignal(signal, "" if refused else wait.node, refused))
+    if wait.child is not None:
+        details |= {"child": str(wait.child), "node": wait.node}
     if refused:
         details["refused"] = refused
         return Reply("refused", SCHEMA_MISMATCH, refused)
@@ -201,65 +67,75 @@ def _refusal(draft: Draft, event: SignalReceived, *, waited_for: bool) -> Reply 
     return None
 
 
-def _oldest_waiter(draft: Draft, name: str) -> NodePlan | None:
-    for wait in draft.waits():
-        if wait.name == name:
-            return draft.plan.nodes.get(wait.node)
-    return None
+def _oldest_wait(draft: Draft, name: str) -> WaitRow | None:
+    return next((wait for wait in draft.waits() if wait.name == name), None)
 
 
-def _waiting_row(draft: Draft, plan: NodePlan) -> TaskRow:
-    row = draft.row(plan.key)
+def _take(draft: Draft, wait: WaitRow, signal: SignalRow) -> str:
+    """Give a signal to a waiting node of this run; returns why it is refused, or ''. Raises Lacking."""
+    plan = draft.plan.nodes[wait.node]
+    row = draft.row(NodeKey(wait.node, wait.index))
     assert row is not None  # noqa: S101  # a wait has a row
-    if _spec(plan).until is not None and not draft.payloads_loaded(row):
-        draft.lacking().outputs.add(plan.key)
-        raise Lacking
-    return row
+    row = waiting_row(draft, plan, row)
+    refused = broken(draft, _alternative(draft, plan, signal.name), signal)
+    if not refused:
+        accept(draft, plan, draft.image(plan, row), signal)
+    return refused
 
 
 def _alternative(draft: Draft, plan: NodePlan, name: str) -> EventAlternative:
-    alternatives = _spec(plan).alternatives
+    alternatives = event_of(plan).alternatives
     if len(alternatives) == 1:
         return alternatives[0]
-    return _names_again(draft, plan).get(name, alternatives[0])
+    return names_again(draft, plan).get(name, alternatives[0])
 
 
-def _names_again(draft: Draft, plan: NodePlan) -> dict[str, EventAlternative]:
-    try:
-        return _names(draft, plan, _spec(plan))
-    except ExpressionError:  # it could be evaluated when the wait began; the waits themselves keep the names
-        return {}
+def _hand_over(draft: Draft, wait: WaitRow, signal: SignalRow) -> str:
+    """Give a signal to the child whose wait this is, and close it; returns why it is refused, or ''. Raises Lacking."""
+    assert wait.child is not None  # noqa: S101  # asked by the caller
+    key = ChildWait(wait.child, wait.node, wait.index)
+    refused = offer(draft, wait, signal, names_of(waits_of(draft, key)))
+    if not refused:
+        draft.drop_child_waits(key)
+    return refused
 
 
-def event_timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    """The node (``row``: stored) has waited long enough; a signal that was delivered wins. Raises Lacking."""
-    names = _names_again(draft, plan)
-    delivered = [signal for signal in draft.signals() if signal.name in names]
-    image = draft.image(plan, row)
-    _take_buffered(draft, plan, image, names, delivered)
-    if image.state is not NodeState.WAITING:
-        return
-    _stop_waiting(draft, plan)
-    error = ErrorInfo(TIMEOUT, "no event came in time")
-    route = _spec(plan).on_timeout
-    if route is None:
-        fail(draft, plan, image, error)
-    elif route.output is None:
-        settle_failed(draft, plan, image, error, route.next or ())
-    else:
-        _go_on(draft, plan, image, route.output)
+def offer(draft: Draft, wait: WaitRow, signal: SignalRow, names: tuple[str, ...]) -> str:
+    """Send a signal to the child's node that waits for it; returns why it is refused instead, or ''."""
+    alternative = _childs_alternative(draft, wait)
+    refused = broken(draft, alternative, signal) if alternative is not None else ""
+    if not refused and wait.child is not None:
+        given = SignalGiven(
+            node=wait.node,
+            index=wait.index,
+            signal=signal,
+            alternative=wait.alternative,
+            place=wait.seq,
+            names=names,
+        )
+        draft.send(wait.child, given)
+    return refused
 
 
-def _go_on(draft: Draft, plan: NodePlan, row: TaskRow, output: Template) -> None:
-    try:
-        payload = Payload.of(output.render(scope_of(draft, plan, output.refs)))
-        too_large = oversize(draft, payload, "output")
-    except ExpressionError as error:
-        fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
-    except InvalidError as error:
-        fail(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
-    else:
-        if too_large is None:
-            draft.complete(plan, row, payload)
-        else:
-            fail(draft, plan, row, too_large)
+def names_of(waits: list[WaitRow]) -> tuple[str, ...]:
+    """The names that a node's waits were opened with, at the places of their alternatives. The places of names that
+    came twice are filled with an earlier one, which changes nothing.
+    """
+    by_place = {wait.alternative: wait.name for wait in waits}
+    names: list[str] = []
+    for place in range(max(by_place) + 1):
+        names.append(by_place.get(place) or names[0])
+    return tuple(names)
+
+
+def waits_of(draft: Draft, key: ChildWait) -> list[WaitRow]:
+    """The waits that are kept for a child's node, one a name. Raises Lacking."""
+    return [wait for wait in draft.waits() if (wait.child, wait.node, wait.index) == key]
+
+
+def _childs_alternative(draft: Draft, wait: WaitRow) -> EventAlternative | None:
+    """What the child's node accepts under this name, if the definition (which holds every subflow) says so."""
+    flow = draft.slice.definition.subflows.get(wait.subflow)
+    node = flow.nodes.get(wait.node) if flow is not None else None
+    event = node.event if node is not None else None
+    return event.alternatives[wait.alternative] if event is not None else None

@@ -18,10 +18,10 @@ from partita.domain.state.effects import Enqueue, TimerKey
 from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.final_nodes import start_fail, start_succeed
-from partita.domain.state.mailbox import begin_wait
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind, TimerRow
 from partita.domain.state.scope import scope_of
+from partita.domain.state.waiting import begin_wait
 
 
 def start(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:

@@ -1,0 +1,252 @@
+"""A node that waits for a signal: how its wait begins, what a signal does to it, and how its time runs out.
+
+Invariant: while such a node is Waiting, its wait stands in one mailbox, its own run's or that of the ancestor whose
+mailbox it shares, or a message about it is on its way; a signal reaches it only through that mailbox.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from partita.domain.errors import InvalidError
+from partita.domain.expressions import ExpressionError, Template
+from partita.domain.model import EventAlternative, EventSpec
+from partita.domain.payload import Json, Payload
+from partita.domain.schema import violations
+from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.effects import TimerKey
+from partita.domain.state.error_types import EXPRESSION, TIMEOUT
+from partita.domain.state.events import WaitExpired, WaitOpened
+from partita.domain.state.failing import fail, oversize, settle_failed
+from partita.domain.state.plan import NodePlan
+from partita.domain.state.rows import ErrorInfo, NodeState, SignalRow, TaskRow, TimerKind, TimerRow, WaitRow
+from partita.domain.state.scope import scope_of
+
+
+def event_of(plan: NodePlan) -> EventSpec:
+    """What a waitForEvent waits for."""
+    spec = plan.node.event
+    assert spec is not None  # noqa: S101  # exactly the field of its kind is set
+    return spec
+
+
+def begin_wait(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
+    """A waitForEvent starts. Raises Lacking, ExpressionError."""
+    spec = event_of(plan)
+    names = _names(draft, plan, spec)
+    fire_at = _timeout_at(draft, plan)
+    image = draft.image(plan, row)
+    if spec.until is not None:
+        image.output = Payload("[]", [])
+    draft.activate(image, NodeState.WAITING)
+    draft.visible(urgent=True)
+    if draft.run.mailbox_id is None:
+        _open_own(draft, plan, image, _by_name(names, spec))
+    else:
+        open_shared(draft, image, names, ignore_earlier=spec.ignore_earlier)
+    if fire_at is not None and image.state is NodeState.WAITING and not draft.ended:
+        key = TimerKey(TimerKind.EVENT_TIMEOUT, plan.name, image.index)
+        draft.effects.timers[key] = TimerRow(key.kind, key.node, key.index, fire_at)
+
+
+def _open_own(draft: Draft, plan: NodePlan, row: TaskRow, names: dict[str, EventAlternative]) -> None:
+    buffered = [signal for signal in draft.signals() if signal.name in names]
+    if event_of(plan).ignore_earlier:
+        refuse_earlier(draft, plan.name, buffered)
+        buffered = []
+    _take_buffered(draft, plan, row, names, buffered)
+    if row.state is NodeState.WAITING and not draft.ended:
+        draft.add_waits([WaitRow(name, draft.next_seq(), row.node, row.index, draft.now) for name in names])
+
+
+def open_shared(
+    draft: Draft, row: TaskRow, names: tuple[str, ...], *, place: int = 0, ignore_earlier: bool = False
+) -> None:
+    """Ask the owner of the shared mailbox for a signal; with the ``place`` of a wait that goes on."""
+    run = draft.run
+    owner = run.mailbox_id
+    assert owner is not None  # noqa: S101  # asked by the caller
+    draft.send(
+        owner,
+        WaitOpened(
+            child=run.id,
+            subflow=run.subflow,
+            node=row.node,
+            index=row.index,
+            names=names,
+            place=place,
+            ignore_earlier=ignore_earlier,
+        ),
+    )
+
+
+def refuse_earlier(draft: Draft, node: str, buffered: list[SignalRow]) -> None:
+    """Signals that came before a wait that ignores them are refused for good."""
+    for signal in buffered:
+        draft.consume(signal, node, refused=f"came before {node} waited, which ignores earlier signals")
+
+
+def _timeout_at(draft: Draft, plan: NodePlan) -> datetime | None:
+    template = plan.node.timeout
+    if template is None:
+        return None
+    millis = plan.timeout_ms
+    if millis is None:
+        millis = template.millis(scope_of(draft, plan, template.refs))
+    return draft.now + timedelta(milliseconds=millis)
+
+
+def _names(draft: Draft, plan: NodePlan, spec: EventSpec) -> tuple[str, ...]:
+    """The rendered name of each alternative."""
+    names: list[str] = []
+    for alternative in spec.alternatives:
+        template = alternative.name
+        name = template.render(scope_of(draft, plan, template.refs))
+        if not isinstance(name, str) or not name:
+            raise ExpressionError(f"waitForEvent.name: expected a name, got {name!r}")
+        names.append(name)
+    return tuple(names)
+
+
+def _by_name(names: tuple[str, ...], spec: EventSpec) -> dict[str, EventAlternative]:
+    found: dict[str, EventAlternative] = {}
+    for name, alternative in zip(names, spec.alternatives, strict=True):
+        found.setdefault(name, alternative)
+    return found
+
+
+def names_again(draft: Draft, plan: NodePlan) -> dict[str, EventAlternative]:
+    """The names of a wait that has begun. Raises Lacking."""
+    spec = event_of(plan)
+    try:
+        return _by_name(_names(draft, plan, spec), spec)
+    except ExpressionError:  # it could be evaluated when the wait began; the waits themselves keep the names
+        return {}
+
+
+def _take_buffered(
+    draft: Draft, plan: NodePlan, row: TaskRow, names: dict[str, EventAlternative], buffered: list[SignalRow]
+) -> None:
+    for signal in buffered:
+        refused = broken(draft, names[signal.name], signal)
+        if not refused:
+            accept(draft, plan, row, signal)
+        draft.consume(signal, plan.name, refused)
+        if row.state is not NodeState.WAITING:
+            return
+
+
+def broken(draft: Draft, alternative: EventAlternative, signal: SignalRow) -> str:
+    """Why a signal breaks the schema of the wait that it would go to, or ''."""
+    if alternative.schema is None:
+        return ""
+    problems = violations(alternative.schema, signal.payload.value, "payload")
+    return "; ".join(str(problem) for problem in problems)[: draft.limits.history_message]
+
+
+def accept(draft: Draft, plan: NodePlan, row: TaskRow, signal: SignalRow) -> None:
+    """Give a signal that fits its schema to a waiting node (``row``: its image). Raises Lacking."""
+    spec = event_of(plan)
+    envelope = {"name": signal.name, "id": signal.id, "sender": signal.sender, "time": _as_text(signal.created_at)}
+    draft.visible()
+    if spec.until is not None and not _collect(draft, plan, row, {**envelope, "payload": signal.payload.value}):
+        return
+    row.event = Payload.of(envelope)
+    if spec.until is not None and row.output is not None:
+        _resolve(draft, plan, row, row.output)
+    elif spec.any_of:
+        _resolve(draft, plan, row, Payload.of({"name": signal.name, "payload": signal.payload.value}))
+    else:
+        _resolve(draft, plan, row, signal.payload)
+
+
+def _as_text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
+    """Add an event to those that were taken; whether they are enough."""
+    until = event_of(plan).until
+    assert until is not None  # noqa: S101  # asked by the caller
+    events = [*(row.output.value if row.output is not None else ()), event]
+    collected = Payload.of(events)
+    too_large = oversize(draft, collected, "list of events")
+    if too_large is not None:
+        _stop_waiting(draft, plan, row)
+        fail(draft, plan, row, too_large)
+        return False
+    row.output = collected
+    try:
+        return until.test(scope_of(draft, plan, until.refs, events=events))
+    except ExpressionError as error:
+        _stop_waiting(draft, plan, row)
+        fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
+        return False
+
+
+def _resolve(draft: Draft, plan: NodePlan, row: TaskRow, output: Payload) -> None:
+    _stop_waiting(draft, plan, row)
+    draft.complete(plan, row, output)
+
+
+def _stop_waiting(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    """Take back the node's waits and its timeout; a node that takes a buffered signal at once has neither. A wait in a
+    shared mailbox has been closed by whoever answered.
+    """
+    draft.visible(urgent=True)
+    if draft.run.mailbox_id is None:
+        if not any(wait.child is None and (wait.node, wait.index) == row.key for wait in draft.waits()):
+            return
+        draft.drop_waits(row.key)
+    if plan.node.timeout is not None:
+        draft.drop_timers(row, (TimerKind.EVENT_TIMEOUT,))
+
+
+def waiting_row(draft: Draft, plan: NodePlan, row: TaskRow) -> TaskRow:
+    """The stored row of a waiting node, with the events that it has collected. Raises Lacking."""
+    if event_of(plan).until is not None and not draft.payloads_loaded(row):
+        draft.lacking().outputs.add(row.key)
+        raise Lacking
+    return row
+
+
+def event_timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    """The node (``row``: stored) has waited long enough; a signal that was delivered wins. Raises Lacking."""
+    run = draft.run
+    if run.mailbox_id is not None:
+        draft.send(run.mailbox_id, WaitExpired(child=run.id, node=row.node, index=row.index))
+        return
+    names = names_again(draft, plan)
+    delivered = [signal for signal in draft.signals() if signal.name in names]
+    image = draft.image(plan, row)
+    _take_buffered(draft, plan, image, names, delivered)
+    if image.state is NodeState.WAITING:
+        time_out(draft, plan, image)
+
+
+def time_out(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
+    """No signal came in time for the node (``row``: its image): its route, or the error ``timeout``. Raises Lacking."""
+    _stop_waiting(draft, plan, row)
+    error = ErrorInfo(TIMEOUT, "no event came in time")
+    route = event_of(plan).on_timeout
+    if route is None:
+        fail(draft, plan, row, error)
+    elif route.output is None:
+        settle_failed(draft, plan, row, error, route.next or ())
+    else:
+        _go_on(draft, plan, row, route.output)
+
+
+def _go_on(draft: Draft, plan: NodePlan, row: TaskRow, output: Template) -> None:
+    try:
+        payload = Payload.of(output.render(scope_of(draft, plan, output.refs)))
+        too_large = oversize(draft, payload, "output")
+    except ExpressionError as error:
+        fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
+    except InvalidError as error:
+        fail(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
+    else:
+        if too_large is None:
+            draft.complete(plan, row, payload)
+        else:
+            fail(draft, plan, row, too_large)
