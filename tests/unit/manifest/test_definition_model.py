@@ -172,57 +172,6 @@ def test_a_stored_spec_that_is_bad_raises_with_every_problem() -> None:
     )
 
 
-def _hash(*nodes: Any, **spec: Any) -> str:
-    return definition(*nodes, **spec).content_hash
-
-
-def test_the_hash_is_of_the_meaning() -> None:
-    base = _hash(task("a"), task("b", dependsOn=["a"], timeout="1m", input={"x": 1, "y": 2}))
-    assert base == _hash(
-        task("a", join="all", when=None, retry=[], cancelRemaining=False, onFailure="fail"),
-        {
-            "timeout": "60s",
-            "input": {"y": 2, "z": None, "x": 1},
-            "task": {"queue": "default", "type": "t"},
-            "dependsOn": ["a"],
-            "name": "b",
-        },
-        failFast=True,
-        config={},
-        description="",
-    )
-    assert len(base) == 64
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        [task("a"), task("b")],
-        [task("b"), task("a")],
-        [task("a"), task("b", input={"x": 1})],
-        [task("a"), task("b", timeout="2m")],
-        [task("a"), task("b", retry=[{}])],
-        [task("a"), task("b", retry=[{"maxRetries": 1}])],
-        [task("a"), task("b", when="${true}")],
-        [task("a"), task("b", priority=0)],
-        [task("a"), task("b", onFailure="continue")],
-        [task("a"), {"name": "b", "compute": {}}],
-        [task("a"), {"name": "b", "compute": {"x": True}}],
-        [task("a"), {"name": "b", "compute": {"x": 1}}],
-        [task("a"), {"name": "b", "wait": {"duration": "1s"}}],
-        [task("a"), {"name": "b", "waitForEvent": {}}],
-    ],
-)
-def test_the_hash_differs_where_the_meaning_does(changed: list[dict[str, Any]]) -> None:
-    base = [task("a"), task("b", dependsOn=["a"])]
-    assert _hash(*changed) != _hash(*base)
-    assert _hash(*base, failFast=False) != _hash(*base) != _hash(*base, config={"a": 1})
-
-
-def test_the_hash_does_not_change_between_releases() -> None:
-    assert _hash(task("a")) == "e67a008a8c1ec3bfdefaabfa534ae2fcc6c4612eb198df8c77fae5a50606f466"
-
-
 def test_the_order_of_from_does_not_depend_on_the_order_of_keys() -> None:
     one = definition(task("a"), task("b"), task("c", input={"x": "${nodes.b.output}", "a": "${nodes.a.output}"}))
     other = definition(task("a"), task("b"), task("c", input={"a": "${nodes.a.output}", "x": "${nodes.b.output}"}))

@@ -54,6 +54,9 @@ def test_what_a_node_reads_is_told_by_any_of_its_expressions() -> None:
     assert found.nodes["c"].successors == ()
 
 
+ITSELF = "names its own node a, which has no output yet; expected another node, or previous in a repeat"
+
+
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
@@ -81,10 +84,7 @@ def test_what_a_node_reads_is_told_by_any_of_its_expressions() -> None:
         ),
         (
             [task("a", input={"x": "${nodes.a.output}"})],
-            [
-                "spec.nodes[0].input.x: "
-                + "names its own node a, which has no output yet; expected another node, or previous in a repeat"
-            ],
+            [f"spec.nodes[0].input.x: {ITSELF}"],
         ),
         ([switch("s", ["s"])], ["spec.nodes[0].switch[0].next: node s leads to itself; expected another node"]),
         (

@@ -95,48 +95,45 @@ def _parse_checked(spec: dict[str, Json], name: str, namespace: str, problems: l
     head = _head(fields)
     main = read_flow(fields, "", defaults, problems)
     subflows = _subflows(fields, defaults, problems)
-    flows = (main, *subflows.values())
+    flows = (main, *subflows)
     _check_total(flows, problems)
     names, work = tuple(flow.names for flow in flows), Work()
     for flow in flows:
-        check_flow(flow, subflows, names, problems, work)
+        check_flow(flow, {flow.subflow: flow for flow in subflows}, names, problems, work)
     if len(problems) > before:
         return None
     return _complete({"name": name, "namespace": namespace, "config": head["config"]}, head, main, subflows)
 
 
-def _complete(
-    shared: dict[str, Any], head: dict[str, Any], main: FlowDraft, subflows: Mapping[str, FlowDraft]
-) -> Definition:
+def _complete(shared: dict[str, Any], head: dict[str, Any], main: FlowDraft, subflows: list[FlowDraft]) -> Definition:
     """The definition; its subflows are definitions with the same name, constants and hash."""
-    inner = {name: Definition(**shared, **flow.parts()) for name, flow in subflows.items()}
+    inner = {flow.subflow: Definition(**shared, **flow.parts()) for flow in subflows}
     whole = Definition(**{**shared, **head, **main.parts()}, subflows=inner)
-    depends = {key: names for flow in (main, *subflows.values()) for key, names in flow.depends().items()}
+    depends = {key: names for flow in (main, *subflows) for key, names in flow.depends().items()}
     digest = content_hash(whole, depends)
     inner = {name: replace(flow, content_hash=digest) for name, flow in inner.items()}
     return replace(whole, subflows=inner, content_hash=digest)
 
 
-def _subflows(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> dict[str, FlowDraft]:
-    found: dict[str, FlowDraft] = {}
+def _subflows(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> list[FlowDraft]:
+    """Every subflow, those with a bad name too, so that their nodes are checked."""
+    found: list[FlowDraft] = []
     paths: dict[str, str] = {}
     for subflow in fields.each("subflows", shapes.SUBFLOW, limits.SUBFLOWS):
         subflow.need("name", "a name such as packLine")
         name = subflow.identifier("name")
-        flow = read_flow(subflow, name or "", defaults, problems)
-        if name in found:
+        if name in paths:
             subflow.problem("name", f"{name!r} is the name of {paths[name]} already; expected another")
         elif name is not None:
-            found[name], paths[name] = flow, subflow.path
+            paths[name] = subflow.path
+        found.append(read_flow(subflow, name or shortened(str(subflow.raw("name"))), defaults, problems))
     return found
 
 
 def _check_total(flows: tuple[FlowDraft, ...], problems: list[Problem]) -> None:
     total = sum(len(flow.drafts) for flow in flows)
     if total > limits.NODES:
-        message = (
-            f"make {total:,} nodes with those of spec.nodes; expected at most {limits.NODES:,} in all"
-        )
+        message = f"make {total:,} nodes with those of spec.nodes; expected at most {limits.NODES:,} in all"
         problems.append(Problem("spec.subflows", message))
 
 

@@ -30,9 +30,7 @@ class FlowNames:
     def in_finally(self, others: tuple[FlowNames, ...], path: str, name: str, read: bool) -> Problem | None:
         """A name in a node of ``finally``, which may read the nodes of the flow."""
         if name in self.nodes:
-            message = (
-                f"names node {name!r} of the flow, which ends before finally starts; expected a node of finally"
-            )
+            message = f"names node {name!r} of the flow, which ends before finally starts; expected a node of finally"
             return None if read else Problem(path, message)
         known = {**self.final, **self.nodes} if read else self.final
         return self._elsewhere(others, path, name) or unknown_node(path, name, known)

@@ -157,9 +157,7 @@ REPEAT: Final = Shape(
         Field("while", COND, "or: goes on while it is true. Looked at after each iteration."),
         Field("delay", DURX, "Between two iterations. Default: none."),
         Field("maxIterations", "1 to 1000000", "After so many: the error `max_iterations`. Default: 1000."),
-        Field(
-            "collect", "one `${…}`", "A value of each iteration, for the output. Default: the last output."
-        ),
+        Field("collect", "one `${…}`", "A value of each iteration, for the output. Default: the last output."),
     ),
 )
 UNDO: Final = Shape(

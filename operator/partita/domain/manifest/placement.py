@@ -76,7 +76,7 @@ def check_finally(fields: Fields) -> None:
 
 
 _NOT_IN_FINALLY: Final[dict[str, str]] = {
-    "waitForEvent": "which delays the end of the run; expected the wait in a node of the flow, or wait: {duration: 1m}",
+    "waitForEvent": "so that no end waits for people; expected the wait in a node of the flow",
     "succeed": "since the run's status is decided; expected fail, or no such node",
     "undo": "since nothing comes after it; expected the task that undoes as a node of finally",
 }

@@ -90,7 +90,26 @@ def spelled_so(text: str) -> str:
 
 def read_routes(fields: Fields, expressions: Expressions) -> tuple[Route, ...]:
     """``onError``."""
-    return tuple(_route(route, expressions) for route in fields.each("onError", shapes.ROUTE, limits.ROUTES))
+    routes: list[Route] = []
+    for given in fields.each("onError", shapes.ROUTE, limits.ROUTES):
+        route = _route(given, expressions)
+        before = next((index for index, earlier in enumerate(routes) if _takes_all(earlier, route)), None)
+        if before is not None:
+            given.problem("", f"is never looked at, since onError[{before}] takes all of it; expected it before")
+        routes.append(route)
+    return tuple(routes)
+
+
+def _takes_all(earlier: Route, later: Route) -> bool:
+    """Whether a route leaves nothing to a later one."""
+    if earlier.when is not None:
+        return False
+    return all(
+        not earlier.match or error_types.ANY in earlier.match
+        if name == error_types.ANY
+        else error_types.matches(earlier.match, name)
+        for name in later.match or (error_types.ANY,)
+    )
 
 
 def _route(fields: Fields, expressions: Expressions) -> Route:
