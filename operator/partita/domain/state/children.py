@@ -17,6 +17,7 @@ from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import ChildStart, DefinitionName
 from partita.domain.state.error_types import DEFINITION_NOT_FOUND, DEPTH_EXCEEDED
+from partita.domain.state.events import ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import Detail, ErrorInfo, NodeState, Parent, TaskRow
@@ -50,6 +51,13 @@ def start_child(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     draft.activate(row, NodeState.WAITING)
     if spec.detach:
         draft.complete(plan, row, Payload.of({"runId": str(child)}))
+
+
+def tell_children(draft: Draft, event: SuspendRequested | ResumeRequested) -> None:
+    """Pass a control on to every child that is waited for. Raises Lacking."""
+    for row in draft.unsettled():
+        if row.state is NodeState.WAITING and row.detail is not None and row.detail.child is not None:
+            draft.send(row.detail.child, event)
 
 
 def _timeout(draft: Draft, plan: NodePlan) -> int | None:

@@ -17,7 +17,7 @@ from partita.domain.state.error_types import CANCELLED, TIMEOUT
 from partita.domain.state.events import ChildFinished
 from partita.domain.state.node_cancels import cancel_node
 from partita.domain.state.nodes import start
-from partita.domain.state.releasing import cancel_quietly, let_go, mark_cancelled, release
+from partita.domain.state.releasing import cancel_quietly, hurry_children, let_go, mark_cancelled, release
 from partita.domain.state.rows import (
     SETTLED,
     TERMINAL,
@@ -196,6 +196,8 @@ def _finish(draft: Draft) -> bool:
             image = draft.image(plan, row)
             let_go(draft, plan, image, "Now" if draft.at_once else "Graceful")
             mark_cancelled(draft, plan, image, _RUN_ENDED)
+    if draft.at_once:
+        hurry_children(draft)
     effects.enqueue.clear()
     effects.timers.clear()
     effects.waits.clear()

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from partita.domain.expressions import ExpressionError
+from partita.domain.state.children import tell_children
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
@@ -68,6 +69,7 @@ def suspend(draft: Draft, event: SuspendRequested) -> None:
                 timer.kind, timer.node, timer.index, FROZEN, left
             )
     draft.effects.withdraw = True
+    tell_children(draft, SuspendRequested(by=f"run {run.id}"))
     draft.visible(urgent=True)
 
 
@@ -90,6 +92,7 @@ def resume(draft: Draft, event: ResumeRequested) -> None:
     for timer in draft.timers():
         if timer.remaining_ms is not None and timer.kind is not TimerKind.DEADLINE:
             _run_timer(draft, timer.kind, timer.node, _from_now(draft, timer.remaining_ms), timer.index)
+    tell_children(draft, ResumeRequested(by=f"run {run.id}"))
     _restart_nodes(draft)
     propagate(draft)
 

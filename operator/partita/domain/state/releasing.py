@@ -56,3 +56,12 @@ def let_go(draft: Draft, plan: NodePlan, row: TaskRow, mode: Literal["Graceful",
         draft.send(row.detail.child, CancelRequested(mode=mode, reason=_NO_LONGER, by=f"run {run.id}"))
     elif plan.node.event is not None and run.mailbox_id is not None:
         draft.send(run.mailbox_id, WaitClosed(child=run.id, node=row.node, index=row.index))
+
+
+def hurry_children(draft: Draft) -> None:
+    """Children that were cancelled before, and may be at their undo and finally, end at once too. Raises Lacking."""
+    told = {message.run_id for message in draft.effects.messages}
+    for row in draft.rows():
+        child = row.detail.child if row.detail is not None else None
+        if row.state is NodeState.CANCELLED and child is not None and child not in told:
+            draft.send(child, CancelRequested(mode="Now", reason=_NO_LONGER, by=f"run {draft.run.id}"))
