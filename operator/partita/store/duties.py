@@ -84,6 +84,11 @@ class WorkerStore:
         """Say whether the worker waits to be told of new work."""
         await self._session.fetch("set_idle", worker_id, idle)
 
+    async def may_write(self) -> bool:
+        """Whether the role has the privileges of a worker; without them trying again is of no use."""
+        (row,) = await self._session.fetch("may_write", patience_ms=0)
+        return bool(row["may_write"])
+
     async def remove(self, worker_id: str) -> None:
         """The worker has stopped."""
         await self._session.fetch("remove_worker", worker_id, patience_ms=0)

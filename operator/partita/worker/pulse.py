@@ -7,13 +7,17 @@ how long it goes on without, since only it knows whether it ever worked.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 from uuid import UUID
 
+from partita.domain.errors import PartitaError, UnavailableError
 from partita.domain.state.rows import NodeKey
 from partita.engine.leases import Heartbeat, Holder
 from partita.engine.service import Clock, Service
 from partita.store.duties import WorkerStore
 from partita.store.errors import PrivilegeMissingError
+
+_HINT: Final = "the URL of a role that may write, or partita migrate --roles, as the schema's owner"
 
 
 class Pulse(Heartbeat):
@@ -31,11 +35,24 @@ class Pulse(Heartbeat):
     ) -> None:
         super().__init__(store, holder, lose, interval_ms=interval_ms, clock=clock)
         self._refused = refused
+        self._writes = store
 
     async def tick(self) -> float:
         """Beat once."""
         try:
             return await super().tick()
-        except PrivilegeMissingError as error:
-            self._refused(self, error)
+        except UnavailableError as error:
+            if isinstance(error, PrivilegeMissingError):
+                self._refused(self, error)
+            elif await self._may_not_write():
+                self._refused(
+                    self, PrivilegeMissingError(f"database: the role may only read ({error.message})", hint=_HINT)
+                )
             raise
+
+    async def _may_not_write(self) -> bool:
+        """Whether a session that is read-only is so for want of privileges, and not on a standby or for a while."""
+        try:
+            return not await self._writes.may_write()
+        except PartitaError:
+            return False

@@ -49,6 +49,12 @@ LIMIT 1;
 -- Worker $1 has stopped in good order.
 DELETE FROM :"schema".workers WHERE id = $1::text;
 
+-- name: may_write
+-- Whether this role has been granted what a worker writes; that a session is read-only says nothing about it.
+SELECT has_table_privilege(':"schema".workers'::regclass, 'INSERT')
+   AND has_table_privilege(':"schema".ready_tasks'::regclass, 'DELETE')
+   AND has_table_privilege(':"schema".workflow_runs'::regclass, 'UPDATE') AS may_write;
+
 -- name: take_turn
 -- Whether this process has the turn at the duty with the key $1, until its transaction ends.
 SELECT pg_try_advisory_xact_lock($1::bigint);

@@ -93,11 +93,13 @@ def _order(ctx: TaskContext, value: Json) -> _Order:
 
 
 def _named(fields: Fields, name: str, form: Form) -> str:
-    text = fields.text(name, form.expected)
-    problem = form.problem(text) if text else ""
-    if problem:
+    """A field that has a form; empty when it has a problem."""
+    value = fields.value(name)
+    if not isinstance(value, str):
+        return fields.text(name, form.expected)
+    if problem := form.problem(value):
         fields.problem(name, problem)
-    return text
+    return value
 
 
 def _own_id(ctx: TaskContext) -> str:
