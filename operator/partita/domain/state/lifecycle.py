@@ -86,7 +86,7 @@ def _begin(draft: Draft) -> None:
         begin_deadline(draft, run.deadline_remaining_ms)
     for plan in draft.plan.roots:
         if draft.ended:
-            return
+            break
         try:
             if plan.name not in run.applied_cancel_nodes:
                 start(draft, plan, None)

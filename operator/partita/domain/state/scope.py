@@ -14,7 +14,7 @@ from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.liveness import edge_is_live
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus, Stage, TaskRow, coming
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, Stage, TaskRow, coming
 
 Scope = dict[str, Json]
 _NO_NODE: dict[str, Json] = {"output": None, "error": None, "state": "Pending", "attempt": 0, "event": None}
@@ -106,7 +106,7 @@ def run_view(draft: Draft) -> Json:
     status, reason, output = run.status, run.reason, draft.effects.output
     if run.stage is not Stage.MAIN:
         status, reason = coming(run)
-        output = draft.output() if status is RunStatus.SUCCEEDED else None
+        output = draft.output() if run.stage is Stage.FINALLY else None
     return {
         "id": str(run.id),
         "namespace": run.namespace,
