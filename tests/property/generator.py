@@ -189,7 +189,10 @@ class Generator:
         if self.chance(2) and not calls_itself:
             node["retry"] = [self._tier() for _ in range(self.random.randint(0, 2))]
         if "undo" in self.features and self.chance(3) and not node.get("workflow", {}).get("detach"):
-            node["undo"] = {"task": {"type": "reverse"}, "input": {"i": "${input}", "o": "${output}", "e": "${error}"}}
+            node["undo"] = {
+                "task": {"type": "reverse"},
+                "input": {"i": "${input}", "o": "${output}", "e": "${get(error, 'type', 'none')}"},
+            }
 
     def _child(self, node: Manifest, words: Words, itself: str) -> None:
         given = {**PASSED, "v": words.value()}

@@ -133,9 +133,11 @@ class Memory:
     def load(self, need: Need, signal_ids: frozenset[str] = frozenset()) -> Slice:
         """Only what is needed."""
         if self.run is None:
-            return Slice(self.definition, None)
+            found = {name: self.lookup(name) for name in need.versions}
+            return Slice(self.definition, None, versions=found)
         keys = set(self.tasks) if need.whole else need.rows
         slice_ = Slice(self.definition, self.run, self.input if need.input else None, whole=need.whole)
+        slice_.output = self.output if need.input else None
         slice_.outputs = set(need.outputs)
         slice_.absent = {key for key in need.rows if key not in self.tasks}
         slice_.tasks = {key: self._loaded(key, key in need.outputs) for key in keys if key in self.tasks}

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from partita.domain.errors import InvalidInputError
+from partita.domain.manifest import prepare_input
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.effects import ChildStart, Context, DefinitionName, Effects, Limits, Message
-from partita.domain.state.events import Event, Reply, RunStarted
-from partita.domain.state.rows import NodeKey, NodeState, RunRow
+from partita.domain.state.events import ChildFinished, Event, Reply, RunStarted
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus
 from tests.property.deciding import decide_on
 from tests.property.memory import Memory
 from tests.property.reference.children import placeholder
@@ -105,7 +107,7 @@ class Realm:
         del self.inbox[position]
         if isinstance(mail.content, ChildStart):
             self._start_child(mail.run_id, mail.content)
-        else:
+        elif mail.run_id in self.stores:
             self.send(mail.run_id, mail.content)
 
     def deliverable(self) -> list[int]:
@@ -117,13 +119,18 @@ class Realm:
 
     def _start_child(self, run_id: UUID, child: ChildStart) -> None:
         definition = self.catalogue[child.definition][child.version].flow(child.subflow)
+        try:
+            given = child.input if child.subflow else prepare_input(definition, child.input.value)
+        except InvalidInputError as error:
+            self._refuse(run_id, child, ErrorInfo("invalid_input", str(error)))
+            return
         event = RunStarted(
             run_id=run_id,
             namespace="default",
             name="",
             definition=child.definition,
             version=child.version,
-            input=child.input,
+            input=given,
             priority=child.priority,
             timeout_ms=child.timeout_ms,
             subflow=child.subflow,
@@ -134,6 +141,16 @@ class Realm:
         assert run_id not in self.stores, "a child is started twice"
         self.stores[run_id] = Memory(definition, lookup=self._lookup)
         self.send(run_id, event)
+
+    def _refuse(self, run_id: UUID, child: ChildStart, error: ErrorInfo) -> None:
+        """A child cannot be started: its parent is told in the same transaction."""
+        if child.parent is not None:
+            failed = RunStatus.FAILED
+            parent = child.parent
+            event = ChildFinished(
+                node=parent.node, index=parent.index, attempt=parent.attempt, child=run_id, status=failed, error=error
+            )
+            self.inbox.append(Mail(parent.run_id, event))
 
     def _lookup(self, wanted: DefinitionName) -> int:
         versions = self.catalogue.get(wanted.name, {})

@@ -33,18 +33,21 @@ class Children:
         run, wanted = self.run, spot.node["workflow"]
         path = (*run.path, (spot.name, work.index, work.attempt))
         if run.depth + 1 > run.sim.child_depth:
-            self.run.work_failed(spot.name, work, error("depth_exceeded"))
+            self.run.give_up(spot, work, error("depth_exceeded"))
             return
         found = self._definition(wanted)
         if found is None:
-            self.run.work_failed(spot.name, work, error("definition_not_found"))
+            self.run.give_up(spot, work, error("definition_not_found"))
             return
         spec, options = found
         given = accepted(spec, work.input) if "name" in wanted else work.input
+        detached = wanted.get("detach", False)
+        if given is None and detached:
+            self.run.work_completed(spot.name, work, {"runId": placeholder(path)})
+            return
         if given is None:
             self.run.work_failed(spot.name, work, error("invalid_input"))
             return
-        detached = wanted.get("detach", False)
         if "subflow" in wanted and not detached:
             options["owner"] = run.mailbox.owner
         child = Run(
@@ -76,7 +79,7 @@ class Children:
     def finished(self, child: Run) -> None:
         """A child has ended."""
         name, index, attempt = child.path[-1]
-        spot = self.run.table.get(name)
+        spot = self.run.table.get(name) or self.run.main.get(name)
         work = spot.works.get(index) if spot is not None else None
         if spot is None or work is None or work.settled or work.attempt != attempt or not work.begun or self.run.ended:
             return

@@ -36,17 +36,24 @@ class Closing:
         """A node has failed and nobody cares."""
         if self.stage == "main" and self.run.spec.get("failFast", True):
             self.end("Failed", "NodeFailed", failure)
-        else:
+        elif self.stage == "main":
             self.first = self.first or failure
+        else:
+            self._finally_failed(failure)
 
     def failed_here(self, failure: Error) -> None:
         """A ``fail`` node has fired."""
         if self.stage == "main":
             self.end("Failed", "NodeFailed", failure)
-        else:
+        elif self.stage == "main":
             self.first = self.first or failure
-            self._cancel_rest(keep_flying=False)
-            self.all_settled()
+        else:
+            self._finally_failed(failure)
+
+    def _finally_failed(self, failure: Error) -> None:
+        """The coming status changes at once; an earlier error stays, and so does the output."""
+        if self.status == "Succeeded":
+            self.status, self.reason, self.error = "Failed", "FinallyFailed", failure
 
     def deadline(self) -> None:
         """The run's own timeout has passed."""
@@ -56,8 +63,6 @@ class Closing:
     def all_settled(self) -> None:
         """Every node of the stage is settled."""
         if self.stage == "finally":
-            if self.first is not None and self.status == "Succeeded":
-                self.status, self.reason, self.error, self.output = "Failed", "FinallyFailed", self.first, None
             self._finish()
         elif self.first is not None:
             self.end("Failed", "NodeFailed", self.first)
@@ -85,10 +90,6 @@ class Closing:
         for spot in self.run.table.values():
             if not spot.settled:
                 self.run.cancel_spot(spot, keep_flying=keep_flying)
-            for work in spot.works.values():
-                kept = keep_flying and work.begun and "undo" in spot.node and "task" in spot.node
-                if not work.settled and not kept:
-                    self.run.cancel_work(spot, work)
 
     def cancel(self, *, now: bool) -> None:
         """Somebody cancels the run."""
@@ -101,7 +102,7 @@ class Closing:
             self.status, self.reason, self.error, self.output = "Cancelled", "", None, None
             self._finish()
         elif self.stage == "main":
-            self.end("Cancelled", "")
+            self.end("Cancelled", "", error("cancelled"))
 
     def _abandon(self, spot: Spot) -> None:
         for work in spot.works.values():
@@ -127,16 +128,22 @@ class Closing:
         """An attempt that undo waited for has ended."""
         if work.state == "Completed" and not spot.looped:
             spot.state, spot.output, spot.error = "Completed", work.output, None
+        elif work.state == "Failed" and not spot.looped:
+            spot.state, spot.error = "Failed", work.error
         if not self._flying():
             self.run.drop(kind="drain")
             self._list_undo()
 
+    def outcome_unknown(self, spot: Spot, work: Work, kind: str = "lease_lost") -> None:
+        """Nobody will say how an attempt ended: it is undone as if it had completed."""
+        self.run.cancel_work(spot, work)
+        self.run.completions += 1
+        work.completed, work.error = self.run.completions, error(kind)
+        self.drained(spot, work)
+
     def _drain_over(self) -> None:
         for spot, work in self._flying():
-            self.run.cancel_work(spot, work)
-            self.run.completions += 1
-            work.completed = self.run.completions
-        self._list_undo()
+            self.outcome_unknown(spot, work, "cancelled")
 
     def _list_undo(self) -> None:
         found = [
@@ -189,7 +196,7 @@ class Closing:
         self.run.settle()
 
     def _late(self) -> None:
-        self.first = self.first or error("timeout")
+        self._finally_failed(error("timeout"))
         self._cancel_rest(keep_flying=False)
         self.all_settled()
 

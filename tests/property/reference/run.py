@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 UNDO = "~undo"
 
 
+def spot_of(run: Run, name: str) -> Spot:
+    """A node of any stage."""
+    return run.table[name] if name in run.table else run.main[name]
+
+
 class Run:
     """A run of a definition, a subflow, or a definition by name."""
 
@@ -194,7 +199,7 @@ class Run:
         if name.endswith(UNDO):
             self.closing.undo_ended()
             return
-        spot = self.table[name] if name in self.table else self.main[name]
+        spot = spot_of(self, name)
         if self.closing.stage == "undo":
             self.closing.drained(spot, work)
         elif "forEach" in spot.node:
@@ -208,9 +213,20 @@ class Run:
     def work_lost(self, name: str, work: Work) -> None:
         """A worker has vanished, and the budget of that is not used up."""
         if self.closing.stage == "undo" and not name.endswith(UNDO):
-            self.work_failed(name, work, error("lease_lost"))
+            self.closing.outcome_unknown(spot_of(self, name), work)
         else:
             self.try_again(name, work)
+
+    def work_lost_too_often(self, name: str, work: Work) -> None:
+        """A worker has vanished once more than the budget allows; there is no other try."""
+        if name.endswith(UNDO):
+            work.state = "Failed"
+            self.closing.undo_ended()
+        elif self.closing.stage == "undo":
+            self.closing.outcome_unknown(spot_of(self, name), work)
+        else:
+            self.give_up(spot_of(self, name), work, error("lease_lost"))
+        self.settle()
 
     def work_failed(self, name: str, work: Work, failure: Error, after: int | None = None) -> None:
         """An attempt has failed."""
@@ -218,9 +234,9 @@ class Run:
         if name.endswith(UNDO):
             self.closing.undo_failed(name, work, failure, after)
             return
-        spot = self.table[name] if name in self.table else self.main[name]
+        spot = spot_of(self, name)
         if self.closing.stage == "undo":
-            work.state = "Cancelled"
+            work.state, work.error = "Failed", failure
             self.closing.drained(spot, work)
         elif not self.tries.again(name, work, self.tiers(spot), failure, after=after):
             self.give_up(spot, work, failure)
@@ -248,11 +264,19 @@ class Run:
         spot.error = error("cancelled")
         self.mailbox.close(spot)
         for work in spot.works.values():
-            if not work.settled and not (keep_flying and work.begun and "undo" in spot.node and "task" in spot.node):
+            if keep_flying and self.flying(spot, work):
+                if "workflow" in spot.node:
+                    self.children.cancel(spot, work)
+            elif not work.settled:
                 self.cancel_work(spot, work)
         self.drop(spot.name, kind="wait")
         self.drop(spot.name, kind="delay")
         self.drop(spot.name, kind="eventTimeout")
+
+    def flying(self, spot: Spot, work: Work) -> bool:
+        """Whether a worker has an attempt of something that can be undone, or a child does it."""
+        taken = "workflow" in spot.node or work.step < self.sim.step
+        return work.begun and taken and "undo" in spot.node
 
     def cancel_work(self, spot: Spot, work: Work) -> None:
         """An attempt, a child or a backoff is not wanted any more."""

@@ -1,7 +1,8 @@
 """One clock over a tree of runs: the next thing that is due happens, and everything that follows from it at once.
 
 What happens at the same instant in an order that nobody promised (nodes that fire together, messages between runs) is
-decided by a variant: 0 is as written, first come first served; others shuffle. A result that two variants do not share
+decided by a variant: 0 is as written, first come first served; 1 is backwards; others shuffle. A result that two
+variants do not share
 is not fixed by the language.
 """
 
@@ -46,6 +47,8 @@ class Simulation:
     child_depth: int = 50
     variant: int = 0
     now: int = 0
+    step: int = 0
+    """Counts what was due: an attempt that begins is taken by a worker before the next step."""
     agenda: dict[Key, tuple[int, Callable[[], None]]] = field(default_factory=dict)
     inbox: list[tuple[Path, Callable[[], None]]] = field(default_factory=list)
     runs: dict[Path, Run] = field(default_factory=dict)
@@ -56,7 +59,9 @@ class Simulation:
     def order(self, names: Sequence[str]) -> list[str]:
         """The order in which nodes are looked at in one pass."""
         ordered = list(names)
-        if self.variant:
+        if self.variant == 1:
+            ordered.reverse()
+        elif self.variant:
             self.random.shuffle(ordered)
         return ordered
 
@@ -82,6 +87,7 @@ class Simulation:
         self.runs[()].start()
         self.drain()
         while self.agenda or (acts and not self.runs[()].ended):
+            self.step += 1
             due = min(self.agenda, key=lambda key: (self.agenda[key][0], key)) if self.agenda else None
             if acts and (due is None or acts[0].at <= self.agenda[due][0]):
                 self._act(acts.pop(0), len(acts))

@@ -20,7 +20,9 @@ class Work:
     """Waiting for anything (a worker, a child, a delay) is Waiting."""
     attempt: int = 0
     begun: bool = False
-    """An attempt is in flight."""
+    """An attempt is queued or in flight, or a child is."""
+    step: int = -1
+    """The step of the simulation in which the attempt began."""
     input: Any = None
     output: Any = None
     error: Error | None = None

@@ -67,7 +67,7 @@ class Tries:
     def begin(self, name: str, work: Work) -> None:
         """Hand an attempt to a worker that takes it at once."""
         work.attempt += 1
-        work.state, work.begun = "Waiting", True
+        work.state, work.begun, work.step = "Waiting", True, self.run.sim.step
         outcome = self.run.sim.script.outcome(self.run.path, name, work.index, work.attempt)
         self.run.at("attempt", name, work.index, outcome.after, lambda: self._ended(name, work, outcome.how))
 
@@ -79,7 +79,7 @@ class Tries:
             work.used["lost"] = work.used.get("lost", 0) + 1
             self.run.work_lost(name, work)
         elif how == "lost":
-            self.run.work_failed(name, work, error("lease_lost"))
+            self.run.work_lost_too_often(name, work)
         elif how == "timeout":
             self.run.work_failed(name, work, error("timeout"))
         else:
@@ -88,8 +88,6 @@ class Tries:
     def again(self, name: str, work: Work, tiers: list[Manifest], failure: Error, **more: Any) -> bool:
         """Plan the next try of a failed work; says whether there is one."""
         after: int | None = more.get("after")
-        if failure["type"] == "lease_lost":
-            return False
         names = {**self.run.names(), **work.extra, "error": failure}
         try:
             delay = delay_again(tiers, work, self.run.sim.now, failure, names, after)

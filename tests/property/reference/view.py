@@ -51,7 +51,7 @@ def run_result(run: Run) -> dict[str, Any]:
     return {
         "status": closing.status,
         "reason": closing.reason if closing.reason in REASONS else "",
-        "error": closing.error["type"] if closing.error else None,
+        "error": closing.error["type"] if closing.error and closing.status == "Failed" else None,
         "output": closing.output,
         "nodes": {name: _spot_result(spot) for name, spot in run.main.items()},
         "finally": {name: _spot_result(spot) for name, spot in run.last.items()},
