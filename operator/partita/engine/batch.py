@@ -74,7 +74,7 @@ class Batch:
         starts = [(turn, turn.submission) for turn in self.turns if isinstance(turn.submission, Start)]
         others = [turn for turn in self.turns if not isinstance(turn.submission, Start) and not turn.settled]
         new = await admission.admit(connection, tools.sql, starts, loaded, tools.settings.retention) if starts else []
-        await fencing.fence(connection, tools.sql, others, paused=loaded.paused)
+        await fencing.fence(connection, tools.sql, others, loaded)
         groups = new + await self._groups(connection, others, loaded)
         if not groups:
             return

@@ -15,6 +15,7 @@ from partita.domain.state.events import (
     AttemptTimedOut,
     DeadlineReached,
     Event,
+    LateResult,
     LeaseLost,
     Reply,
     ScheduleToStartExpired,
@@ -22,13 +23,14 @@ from partita.domain.state.events import (
     TaskFailed,
     TimerDue,
 )
-from partita.domain.state.rows import TimerKind
+from partita.domain.state.rows import TERMINAL, RunRow, TimerKind
 from partita.engine.requests import ClaimedTask, Report, ReportReply
 from partita.engine.submissions import Happening, LeaseEnded, ReadyExpired, Reported, Submission, TimerFell
 from partita.engine.turns import EarlierFirstError, Turn
 from partita.store import fences
 from partita.store.database import Connection
 from partita.store.fences import Demand, EndedLease, HandedOn, LeaseFence, ReadyFence, RecordedAttempt, TimerFence
+from partita.store.slices import Loaded
 from partita.store.sql import Sql
 
 S = TypeVar("S", bound=Submission)
@@ -36,13 +38,14 @@ STALE = Reply("stale")
 _Won = dict[tuple[UUID, str, int, UUID], EndedLease]
 
 
-async def fence(connection: Connection, sql: Sql, turns: Sequence[Turn], *, paused: bool) -> None:
+async def fence(connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded) -> None:
     """Give each turn its event or its answer. While the engine is paused no timer falls due."""
+    paused = loaded.paused
     for turn, unfenced in _of(turns, Happening):
         if unfenced.inbox_id is None:
             turn.event = unfenced.event
     await _ready(connection, sql, _of(turns, ReadyExpired), paused=paused)
-    await _leases(connection, sql, turns)
+    await _leases(connection, sql, turns, loaded)
     await _timers(connection, sql, _of(turns, TimerFell), paused=paused)
     await _inbox(connection, sql, [pair for pair in _of(turns, Happening) if pair[1].inbox_id is not None])
 
@@ -65,7 +68,7 @@ async def _ready(connection: Connection, sql: Sql, pairs: list[tuple[Turn, Ready
             turn.settle(STALE)
 
 
-async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn]) -> None:
+async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded) -> None:
     reports, endings = _of(turns, Reported), _of(turns, LeaseEnded)
     wanted = [
         LeaseFence(r.run_id, r.node, r.index, r.attempt, r.lease_id, Demand.WORKER)
@@ -89,7 +92,7 @@ async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn]) -> No
             late.append((turn, reported))
     _ended(endings, won)
     if late:
-        await _answer_late(connection, sql, late)
+        await _answer_late(connection, sql, late, loaded)
 
 
 def _reported(report: Report, lease: EndedLease) -> Event:
@@ -128,18 +131,23 @@ def _ended(pairs: list[tuple[Turn, LeaseEnded]], won: _Won) -> None:
         )
 
 
-async def _answer_late(connection: Connection, sql: Sql, late: list[tuple[Turn, Reported]]) -> None:
-    """Reports whose lease is gone: recorded before (then with the task that was handed on), or stale."""
+async def _answer_late(connection: Connection, sql: Sql, late: list[tuple[Turn, Reported]], loaded: Loaded) -> None:
+    """Reports whose lease is gone: recorded before (then with the task that was handed on), or stale. While the run
+    goes on the first one of an attempt becomes an event, as it may be the late result of a cancelled node."""
     reports = [reported.report for _, reported in late]
     asked = [(r.run_id, r.generation, r.node, r.index, r.attempt, r.worker_id) for r in reports]
     recorded = await fences.recorded_attempts(connection, sql, asked)
     known: list[tuple[Turn, Reported]] = []
     for turn, reported in late:
         r = reported.report
-        if RecordedAttempt(r.run_id, r.node, r.index, r.attempt, r.worker_id) in recorded:
+        place = RecordedAttempt(r.run_id, r.node, r.index, r.attempt, r.worker_id)
+        if place in recorded and not recorded[place]:
             turn.settle(ReportReply("already_applied"))
             if reported.offer is not None:
                 known.append((turn, reported))
+        elif place not in recorded and _may_be_recorded(r, loaded.runs[r.run_id].row):
+            recorded[place] = True
+            turn.event = _late_result(r)
         else:
             turn.settle(ReportReply("stale"))
     if not known:
@@ -150,6 +158,21 @@ async def _answer_late(connection: Connection, sql: Sql, late: list[tuple[Turn, 
         task = handed.get(reported.report.request_id)
         if task is not None:
             turn.settle(ReportReply("already_applied", _claimed(reported.run_id, task)))
+
+
+def _may_be_recorded(report: Report, run: RunRow) -> bool:
+    return run.status not in TERMINAL and run.generation == report.generation and not report.handed_back
+
+
+def _late_result(report: Report) -> LateResult:
+    return LateResult(
+        node=report.node,
+        index=report.index,
+        attempt=report.attempt,
+        worker=report.worker_id,
+        output=report.output,
+        error=report.error,
+    )
 
 
 def _claimed(run_id: UUID, task: HandedOn) -> ClaimedTask:

@@ -147,11 +147,12 @@ async def out_of_turn(connection: Connection, sql: Sql, messages: Sequence[tuple
 
 async def recorded_attempts(
     connection: Connection, sql: Sql, reports: Sequence[tuple[UUID, int, str, int, int, str]]
-) -> set[RecordedAttempt]:
-    """Which reports, (run, generation, node, index, attempt, worker), are in the history already."""
+) -> dict[RecordedAttempt, bool]:
+    """Which reports, (run, generation, node, index, attempt, worker), are in the history already, and whether as late
+    results, which changed nothing."""
     columns = tuple(zip(*reports, strict=True))
     records = await connection.fetch(sql("recorded_attempts"), *columns, min(columns[0]), max(columns[0]))
-    return {RecordedAttempt(*record) for record in records}
+    return {RecordedAttempt(*record[:5]): record[5] for record in records}
 
 
 async def handed_on(connection: Connection, sql: Sql, reports: Sequence[tuple[UUID, UUID]]) -> dict[UUID, HandedOn]:

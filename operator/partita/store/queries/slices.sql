@@ -102,16 +102,16 @@ CROSS JOIN LATERAL (
 
 -- name: recorded_attempts
 -- hot: pruned
--- Which of these reports were recorded before: the attempt's end, by this worker.
-SELECT report.run_id, report.node, report.index, report.attempt, report.worker_id
+-- Which of these reports were recorded before, by this worker: as the attempt's end, or as a late result.
+SELECT report.run_id, report.node, report.index, report.attempt, report.worker_id, recorded.late
 FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::int[], $6::text[])
      AS report (run_id, generation, node, index, attempt, worker_id)
 CROSS JOIN LATERAL (
-    SELECT FROM :"schema".run_history AS entry
+    SELECT entry.event = 'LateResult' AS late FROM :"schema".run_history AS entry
     WHERE entry.run_id = report.run_id AND entry.run_id BETWEEN $7 AND $8
       AND entry.generation = report.generation AND entry.node = report.node AND entry.index = report.index
       AND entry.attempt = report.attempt AND entry.who = report.worker_id
-      AND entry.event IN ('TaskCompleted', 'TaskFailed')
+      AND entry.event IN ('TaskCompleted', 'TaskFailed', 'LateResult')
     LIMIT 1
 ) AS recorded;
 
@@ -166,7 +166,7 @@ CROSS JOIN LATERAL (
 
 -- name: load_inputs
 -- hot: pruned
-SELECT id, context_json -> 'input' AS input FROM :"schema".workflow_runs
+SELECT id, context_json -> 'input' AS input, output_json FROM :"schema".workflow_runs
 WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3;
 
 -- name: load_timers
