@@ -109,8 +109,9 @@ def test_a_retry_starts_another_child_with_the_same_input_and_keeps_every_attemp
     family.pass_time(5)
     first.fail("t", "boom")
     assert (root.state("a"), root.row("a").attempt) == ("Waiting", 1)
-    assert root.row("a").detail is not None
-    assert root.row("a").detail.child is None, "the backoff waits for no child"
+    detail = root.row("a").detail
+    assert detail is not None
+    assert detail.child is None, "the backoff waits for no child"
     family.tick(10)
     second = root.child("a")
     assert second.run.id != first.run.id
@@ -208,7 +209,8 @@ def test_an_input_beyond_the_limit_starts_nothing() -> None:
 @pytest.mark.parametrize(("timeout", "seconds"), [("90s", 90), ("${input.t}", 45), (None, 3_600)])
 def test_the_timeout_of_a_child_is_the_nodes_or_its_own(timeout: str | None, seconds: int) -> None:
     inner = definition({"name": "t"}, subflow="s", timeout="1h")
-    family = started({"t": "45s"}, subflow=inner, **({"timeout": timeout} if timeout else {}))
+    node: dict[str, Any] = {"timeout": timeout} if timeout else {}
+    family = started({"t": "45s"}, subflow=inner, **node)
     child = family.root.child("a")
     assert child.run.deadline_at == EPOCH + timedelta(seconds=seconds)
     family.tick(seconds)
@@ -225,7 +227,8 @@ def test_a_timeout_that_cannot_be_evaluated_is_the_nodes_failure() -> None:
 
 @pytest.mark.parametrize(("priority", "expected"), [(None, 1), (-2, -2)])
 def test_the_priority_of_a_child_is_the_nodes_or_the_parents(priority: int | None, expected: int) -> None:
-    family = Family(parent(**({} if priority is None else {"priority": priority})))
+    node: dict[str, Any] = {} if priority is None else {"priority": priority}
+    family = Family(parent(**node))
     assert family.start(priority=1).child("a").run.priority == expected
 
 

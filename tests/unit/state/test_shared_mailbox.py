@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.domain.state.events import SignalGiven, WaitClosed, WaitExpired, WaitOpened, WaitTimedOut
+from partita.domain.state.events import Event, SignalGiven, WaitClosed, WaitExpired, WaitOpened, WaitTimedOut
 from tests.property.build import definition
 from tests.unit.state.family import Family, Member
 
@@ -40,8 +40,9 @@ def test_the_wait_stands_with_the_root_and_its_signal_reaches_the_child() -> Non
     assert child.store.waits == []
     assert root.signal("go", {"by": "me"}, id="s1", sender="ann").reason == "Consumed"
     assert (child.output("w"), root.output("a"), root.store.waits) == ({"by": "me"}, {"by": "me"}, [])
-    assert child.row("w").event is not None
-    assert child.row("w").event.value == {"name": "go", "id": "s1", "sender": "ann", "time": "2030-01-01T00:00:00Z"}
+    event = child.row("w").event
+    assert event is not None
+    assert event.value == {"name": "go", "id": "s1", "sender": "ann", "time": "2030-01-01T00:00:00Z"}
     assert root.store.signals["s1"].consumed_by == "w"
     assert [line[0] for line in child.events()] == ["RunStarted", "SignalReceived", "RunFinished"]
 
@@ -357,9 +358,9 @@ def test_a_child_by_name_has_its_own_mailbox() -> None:
 def test_a_batch_decides_as_single_events_do() -> None:
     family, root, child = family_of({"until": "${events.size() == 2}"})
     opened = family.sent(WaitOpened)[0]
-    other = WaitOpened(child=root.run.id, subflow="s", node="w", index=0, names=("go", "on"))
+    other = WaitOpened(child=root.run.id, subflow="unknown", node="w", index=0, names=("go", "on"))
     family.held = True
-    events = [
+    events: list[Event] = [
         root.signalled("go", 1, id="s1"),
         other,
         root.signalled("on", 2, id="s2"),
