@@ -32,3 +32,43 @@ def pack(site: str, carrier: str) -> dict[str, str]:
 async def confirm(charge: str, carrier: str, approver: str) -> dict[str, str]:
     """Confirm an order to the customer."""
     return {"number": f"{charge}/{carrier}/{approver}"}
+
+
+@app.task("shrink-picture")
+def shrink_picture(picture: str, width: int, number: int) -> dict[str, str | int]:
+    """Make a small picture of a large one."""
+    return {"picture": f"{number}-{width}-{picture}", "bytes": width * 40}
+
+
+TREE = {"/": ["/notes", "/songs"], "/songs": ["/songs/old"]}
+
+
+@app.task("list-folder")
+def list_folder(path: str) -> dict[str, list[str]]:
+    """What a folder holds; each folder of this small tree holds one file."""
+    return {"files": [f"{path.rstrip('/')}/index.txt"], "folders": TREE.get(path, [])}
+
+
+@app.task("book")
+def book(what: str, city: str, context: TaskContext) -> dict[str, str]:
+    """Book a flight or a hotel."""
+    return {"id": f"{what}-{city}-{context.run_id.hex[-8:]}"}
+
+
+@app.task("cancel-booking")
+def cancel_booking(id: str, why: str) -> dict[str, str]:  # noqa: A002  # the name of the field in the manifest
+    """Take a booking back; done twice it changes nothing."""
+    return {"cancelled": id, "why": why}
+
+
+@app.task("tell")
+def tell(text: str) -> dict[str, str]:
+    """Tell somebody."""
+    return {"told": text}
+
+
+@app.task("ask-printer")
+def ask_printer(job: str, page: int, question: int) -> dict[str, str | int | bool]:
+    """How far a print job is: two pages a question, five in all."""
+    printed = min(page + 2, 5)
+    return {"job": job, "page": printed, "done": printed == 5, "question": question}
