@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from partita.cli import streams
-from partita.cli.commands import administration, controls, dev, lint, processes, records, runs
+from partita.cli.commands import administration, controls, dead_letters, dev, lint, processes, records, runs
 from partita.cli.connect import is_plugin
 from partita.cli.exits import Exit, epilog, exit_code, partita_error
 from partita.cli.output import stderr
@@ -38,6 +38,7 @@ def build() -> typer.Typer:
         dev.register(app)
         records.register(app)
         administration.register(app)
+        dead_letters.register(app)
         processes.register(app)
     return app
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.names import NAMESPACE_NAME, OBJECT, Form
+from partita.domain.places import shortened
 
 _RUN_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 _RUN = replace(OBJECT, expected="a run's id or its object's name")
@@ -33,6 +34,13 @@ def checked(what: str, text: str, form: Form) -> str:
 def run(text: str) -> str:
     """A run's id or its object's name; raises InvalidError."""
     return text if is_run_id(text) else checked("RUN", text, _RUN)
+
+
+def optional_run(text: str) -> str:
+    """A run's id, or an empty text where none was said; raises InvalidError."""
+    if text and not is_run_id(text):
+        raise InvalidError("--run", (Problem("", f"{shortened(text)!r} is no run's id"),), hint="partita list")
+    return text
 
 
 def namespace(text: str) -> str:

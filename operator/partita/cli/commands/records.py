@@ -44,7 +44,7 @@ def history(
         await reads.get_run(database, identity)  # an unknown run is an error, not an empty history
         return await reads.history(database, identity, after=after, limit=limit)
 
-    lines = _read(database_url, work)
+    lines = read(database_url, work)
     if output is Format.JSON:
         print_json(lines)
         return
@@ -75,7 +75,7 @@ def definitions(
     async def work(database: Database) -> tuple[DefinitionView, ...]:
         return await reads.definitions(database, namespace or None, limit=limit)
 
-    found = _read(database_url, work)
+    found = read(database_url, work)
     if output is Format.JSON:
         print_json(found)
         return
@@ -90,7 +90,7 @@ def queues(output: options.Output = Format.TABLE, database_url: options.Database
     async def work(database: Database) -> tuple[QueueView, ...]:
         return await reads.queues(database)
 
-    found = _read(database_url, work)
+    found = read(database_url, work)
     if output is Format.JSON:
         print_json(found)
         return
@@ -108,7 +108,7 @@ def workers(output: options.Output = Format.TABLE, database_url: options.Databas
     async def work(database: Database) -> tuple[WorkerView, ...]:
         return await reads.workers(database)
 
-    found = _read(database_url, work)
+    found = read(database_url, work)
     if output is Format.JSON:
         print_json(found)
         return
@@ -123,7 +123,8 @@ def workers(output: options.Output = Format.TABLE, database_url: options.Databas
     print_table(columns, rows, empty="no worker; try: partita worker MODULE:app")
 
 
-def _read(database_url: str, work: Callable[[Database], Awaitable[T]]) -> T:
+def read(database_url: str, work: Callable[[Database], Awaitable[T]]) -> T:
+    """Run one command's work on the database, in a loop of its own."""
     from partita.store.database import Database
     from partita.store.migrations import require_current
 
