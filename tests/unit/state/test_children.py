@@ -252,3 +252,35 @@ def test_children_have_children() -> None:
     assert (last_run.run.depth, last_run.run.mailbox_id) == (2, RUN_ID)
     last_run.complete("t", 7)
     assert (root.status, root.output("a")) == ("Succeeded", {"v": 7})
+
+
+def _rounds(family: Family) -> int:
+    return max(member.most_rounds for member in family.runs.values())
+
+
+@pytest.mark.parametrize("retry", [[], [{"maxRetries": 1, "initialDelay": "10s"}]])
+def test_the_usual_events_of_children_take_one_round(retry: list[dict[str, Any]]) -> None:
+    other = definition({"name": "t"}, {"name": "u", "dependsOn": ["t"], "compute": "${nodes.t.output}"})
+    root = definition(
+        {"name": "c", "compute": "${input.n}"},
+        {"name": "a", "dependsOn": ["c"], "workflow": {"name": "other"}, "input": {"n": "${input.n}"}, "retry": retry},
+        {"name": "b", "dependsOn": ["a"], "workflow": {"name": "other", "version": 1}, "input": {"n": 2}},
+        {"name": "w", "dependsOn": ["b"], "workflow": {"subflow": "s"}},
+        subflows={
+            "s": definition(
+                {"name": "w", "waitForEvent": {"timeout": "1h", "until": "${events.size() == 2}"}}, subflow="s"
+            )
+        },
+    )
+    family = Family(root)
+    family.definitions["other", 1] = other
+    family.deployed["other"] = 1
+    member = family.start({"n": 1})
+    if retry:
+        family.refuse_child(member, "a", "boom")
+        family.tick(10)
+    member.child("a").complete("t", 1)
+    member.child("b").complete("t", 1)
+    member.signal("w", 1)
+    member.signal("w", 2)
+    assert (member.status, _rounds(family)) == ("Succeeded", 1)

@@ -222,7 +222,9 @@ def _tell_parent(draft: Draft) -> None:
     run = draft.run
     parent = run.parent
     if parent is not None:
-        output = draft.output() if run.status is RunStatus.SUCCEEDED else None
+        output = None
+        if run.status is RunStatus.SUCCEEDED:  # in main it has been evaluated just now
+            output = draft.effects.output if run.stage is Stage.MAIN else draft.output()
         event = ChildFinished(
             node=parent.node,
             index=parent.index,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from partita.domain.expressions import References
 from partita.domain.model import Definition, EventSpec
-from partita.domain.state.effects import Need
+from partita.domain.state.effects import DefinitionName, Need
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
+    ChildFinished,
     ControlsApplied,
     DeadlineReached,
     Event,
@@ -20,14 +21,19 @@ from partita.domain.state.events import (
     ResumeRequested,
     RunStarted,
     ScheduleToStartExpired,
+    SignalGiven,
     SignalReceived,
     SuspendRequested,
     TaskCompleted,
     TaskFailed,
     TimerDue,
+    WaitClosed,
+    WaitExpired,
+    WaitOpened,
+    WaitTimedOut,
 )
 from partita.domain.state.plan import NodePlan, Plan, plan_of
-from partita.domain.state.rows import TimerKind
+from partita.domain.state.rows import NodeKey, TimerKind
 
 NODES_AHEAD = 64
 """How many nodes a guess follows from where the event happens."""
@@ -39,14 +45,44 @@ def foresee(definition: Definition, event: Event) -> Need:
     """The rows and payloads that the event will probably read. The caller may change the answer."""
     plan = plan_of(definition)
     if isinstance(event, RunStarted):
-        return Need()
+        return Need(versions=_versions_of_roots(plan))
     if isinstance(event, LeaseLost | LateResult):
         return _again(plan, event.node)
     if isinstance(event, TaskCompleted | TaskFailed | AttemptTimedOut | ScheduleToStartExpired):
         return _after(plan, event.node)
     if isinstance(event, TimerDue):
         return _timer(plan, event)
+    if isinstance(event, ChildFinished | SignalGiven | WaitTimedOut):
+        return _after_message(plan, event)
     return _guess_control(plan, event)
+
+
+def _after_message(plan: Plan, event: ChildFinished | SignalGiven | WaitTimedOut) -> Need:
+    """A child has ended, or the owner of a shared mailbox has answered."""
+    need = _after(plan, event.node)
+    key = NodeKey(event.node, event.index)
+    need.rows.add(key)
+    node = plan.nodes.get(event.node)
+    if node is not None and isinstance(event, ChildFinished) and node.node.retry:
+        need.outputs.add(key)
+    if isinstance(event, SignalGiven) and node is not None and node.node.event is not None:
+        need.mailbox |= node.node.event.until is not None and node.node.timeout is not None
+    return need
+
+
+def _versions_of_roots(plan: Plan) -> set[DefinitionName]:
+    """Definitions of children that the start of the run probably starts."""
+    found: set[DefinitionName] = set()
+    for root in plan.roots:
+        found |= _version(root)
+        if root.kind in _INSTANT or root.node.when is not None:
+            found |= _after(plan, root.name).versions
+    return found
+
+
+def _version(plan: NodePlan) -> set[DefinitionName]:
+    spec = plan.node.workflow
+    return {DefinitionName(spec.name, spec.version)} if spec is not None and spec.name else set()
 
 
 def _guess_control(plan: Plan, event: Event) -> Need:
@@ -59,13 +95,16 @@ def _guess_control(plan: Plan, event: Event) -> Need:
         return need
     return Need(
         whole=isinstance(event, CancelRequested | DeadlineReached | SuspendRequested | ResumeRequested),
-        mailbox=isinstance(event, SuspendRequested | ResumeRequested),
+        mailbox=isinstance(event, SuspendRequested | ResumeRequested | WaitOpened | WaitClosed | WaitExpired),
     )
 
 
 def _timer(plan: Plan, event: TimerDue) -> Need:
     if event.kind is TimerKind.BACKOFF:
-        return _again(plan, event.node)
+        need = _again(plan, event.node)
+        if event.node in plan.nodes and plan.nodes[event.node].node.workflow is not None:
+            need.outputs.add(NodeKey(event.node, event.index))
+        return need
     need = _after(plan, event.node)
     need.mailbox = True
     need.input |= event.kind is TimerKind.START
@@ -92,7 +131,7 @@ def _after(plan: Plan, name: str) -> Need:
     if known is None:
         known = _ahead(plan, node)
         plan.ahead[name] = known
-    return Need(set(known.rows), set(known.outputs), known.input, known.whole, known.mailbox)
+    return Need(set(known.rows), set(known.outputs), known.input, known.whole, known.mailbox, set(known.versions))
 
 
 def _ahead(plan: Plan, origin: NodePlan) -> Need:
@@ -133,7 +172,8 @@ def _add_start(need: Need, nodes: Plan, plan: NodePlan) -> None:
     need.outputs.update(keys)
     need.rows.update(keys)
     need.input |= plan.node.reads_input
-    need.mailbox |= plan.node.event is not None
+    need.mailbox |= plan.node.event is not None and not nodes.definition.subflow
+    need.versions |= _version(plan)
     if plan.node.reads_from:
         need.outputs.update(source.key for source in plan.predecessors)
         need.rows.update(source.key for source in plan.predecessors)
