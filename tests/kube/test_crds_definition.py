@@ -176,6 +176,14 @@ WRONG_SHAPES: dict[str, tuple[Object, str]] = {
     "priority": (task("a", priority=3), "spec.nodes[0].priority"),
     "jitter": (task("a", retry=[{"jitter": 1.5}]), "spec.nodes[0].retry[0].jitter"),
     "nine tiers": (task("a", retry=[{}] * 9), "spec.nodes[0].retry: Too many"),
+    "type of an error": (
+        task("a", onError=[{"match": ["CardDeclined"], "next": []}]),
+        "spec.nodes[0].onError[0].match",
+    ),
+    "type of fail": ({"name": "a", "fail": {"type": "TooLate"}}, "spec.nodes[0].fail.type"),
+    "undo without task": (task("a", undo={"input": {}}), "spec.nodes[0].undo.task: Required"),
+    "loop without items": (task("a", forEach={}), "spec.nodes[0].forEach.items: Required"),
+    "iterations": (task("a", repeat={**LOOP, "maxIterations": 0}), "spec.nodes[0].repeat.maxIterations"),
     "percentage": (task("a", forEach={"items": [], "maxFailures": "101%"}), "spec.nodes[0].forEach.maxFailures"),
 }
 

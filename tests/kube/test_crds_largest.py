@@ -38,6 +38,15 @@ def test_every_node_with_a_long_shared_key(api: Api) -> None:
     api.accepts(largest)
 
 
+def test_every_node_a_loop_that_can_be_undone(api: Api) -> None:
+    largest = largest_definition("big")
+    loop = {"items": "${input." + "i" * 100 + "}", "as": "l" * 63, "maxFailures": "10%", "joinCount": 3}
+    undo = {"task": {"type": "u" * 128}, "input": {"id": "${output.id}"}}
+    for node in (*largest["spec"]["nodes"], *largest["spec"]["finally"]["nodes"]):
+        node.update(forEach=loop, undo=undo, dependsOn=[], onError=[{"match": ["e" * 63] * 16, "next": ["n0001"]}])
+    api.accepts(largest)
+
+
 def test_one_node_too_many(api: Api) -> None:
     largest = largest_definition("big")
     largest["spec"]["nodes"].append(task("extra"))

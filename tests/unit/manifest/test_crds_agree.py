@@ -12,8 +12,10 @@ import yaml
 from partita.domain import names
 from partita.domain.durations import LONGEST_TEXT, PATTERN
 from partita.domain.manifest import limits, shapes
+from partita.domain.manifest.loops import PERCENT
 from partita.domain.manifest.refusals import LATER
 from partita.domain.manifest.shapes import Shape
+from partita.domain.state import error_types
 
 CRDS = Path(__file__).parents[3] / "crds"
 
@@ -27,6 +29,8 @@ DEFINITION = spec("workflowdefinitions")
 RUN = spec("workflowruns")
 NODE = DEFINITION["properties"]["nodes"]["items"]
 EVENT = NODE["properties"]["waitForEvent"]
+SUBFLOW = DEFINITION["properties"]["subflows"]["items"]
+FOR_EACH = NODE["properties"]["forEach"]
 SIGNAL = RUN["properties"]["signals"]["items"]
 
 
@@ -45,6 +49,17 @@ SIGNAL = RUN["properties"]["signals"]["items"]
         (shapes.ALTERNATIVE, EVENT["properties"]["anyOf"]["items"]),
         (shapes.ON_TIMEOUT, EVENT["properties"]["onTimeout"]),
         (shapes.ROUTE, NODE["properties"]["onError"]["items"]),
+        (shapes.WORKFLOW, NODE["properties"]["workflow"]),
+        (shapes.FAIL, NODE["properties"]["fail"]),
+        (shapes.SUCCEED, NODE["properties"]["succeed"]),
+        (shapes.FOR_EACH, NODE["properties"]["forEach"]),
+        (shapes.REPEAT, NODE["properties"]["repeat"]),
+        (shapes.UNDO, NODE["properties"]["undo"]),
+        (shapes.TASK, NODE["properties"]["undo"]["properties"]["task"]),
+        (shapes.SUBFLOW, SUBFLOW),
+        (shapes.NODE, SUBFLOW["properties"]["nodes"]["items"]),
+        (shapes.FINALLY, DEFINITION["properties"]["finally"]),
+        (shapes.FINALLY, SUBFLOW["properties"]["finally"]),
         (shapes.RUN, RUN),
         (shapes.DEFINITION_REF, RUN["properties"]["definitionRef"]),
         (shapes.CANCEL, RUN["properties"]["cancel"]),
@@ -95,6 +110,29 @@ def whole(pattern: re.Pattern[str]) -> str:
         (properties(properties(RUN)["definitionRef"])["name"]["pattern"], whole(names.OBJECT_NAME)),
         (properties(properties(RUN)["definitionRef"])["name"]["maxLength"], names.OBJECT.longest),
         (properties(EVENT)["name"]["maxLength"], limits.SHORT),
+        (properties(properties(NODE)["workflow"])["name"]["pattern"], whole(names.OBJECT_NAME)),
+        (properties(properties(NODE)["workflow"])["version"]["maximum"], limits.VERSION),
+        (properties(properties(NODE)["workflow"])["subflow"]["pattern"], whole(names.NAME)),
+        (properties(properties(NODE)["fail"])["type"]["pattern"], whole(error_types.PATTERN)),
+        (properties(properties(NODE)["fail"])["type"]["maxLength"], error_types.LONGEST),
+        (properties(properties(NODE)["fail"])["message"]["maxLength"], limits.MESSAGE),
+        (properties(FOR_EACH)["as"]["pattern"], whole(names.NAME)),
+        (properties(FOR_EACH)["maxParallel"]["maximum"], limits.PARALLEL),
+        (properties(FOR_EACH)["maxFailures"]["maximum"], limits.PARALLEL),
+        (properties(FOR_EACH)["maxFailures"]["pattern"], "^" + PERCENT.pattern.replace(r"\Z", "$")),
+        (properties(FOR_EACH)["joinCount"]["maximum"], limits.PARALLEL),
+        (properties(properties(NODE)["repeat"])["maxIterations"]["maximum"], limits.ITERATIONS),
+        (properties(properties(NODE)["repeat"])["until"]["maxLength"], limits.CONDITION),
+        (properties(properties(NODE)["repeat"])["collect"]["maxLength"], limits.CONDITION),
+        (properties(properties(NODE)["repeat"])["delay"]["maxLength"], limits.SHORT),
+        (properties(DEFINITION)["subflows"]["maxItems"], limits.SUBFLOWS),
+        (properties(SUBFLOW)["nodes"]["maxItems"], limits.NODES),
+        (properties(properties(DEFINITION)["finally"])["nodes"]["maxItems"], limits.FINALLY_NODES),
+        (properties(properties(SUBFLOW)["finally"])["nodes"]["maxItems"], limits.FINALLY_NODES),
+        (properties(RUN)["cancelNodes"]["maxItems"], limits.CANCEL_NODES),
+        (properties(RUN)["cancelNodes"]["items"]["pattern"], whole(names.NAME)),
+        (properties(properties(NODE)["retry"]["items"])["match"]["items"]["pattern"], whole(error_types.PATTERN)),
+        (properties(properties(NODE)["onError"]["items"])["match"]["items"]["maxLength"], error_types.LONGEST),
         (properties(EVENT)["anyOf"]["maxItems"], limits.ALTERNATIVES),
     ],
 )

@@ -14,7 +14,8 @@ from partita.domain.model import ForEach, Repeat
 from partita.domain.payload import Json
 from partita.domain.places import shortened
 
-_PERCENT: Final = re.compile(r"(100|[0-9]{1,2})%\Z")
+PERCENT: Final = re.compile(r"(100|[0-9]{1,2})%\Z")
+"""``maxFailures`` as a share of the items."""
 _ITEMS: Final = "a list, an object or one ${…} that gives one"
 _FAILURES: Final = f"a whole number from 0 to {limits.PARALLEL:,}, or a percentage such as 10%"
 
@@ -74,7 +75,7 @@ def _failures(fields: Fields) -> tuple[int | None, int | None]:
     """``maxFailures`` as a number and as a percentage."""
     value = fields.raw("maxFailures")
     if isinstance(value, str):
-        found = _PERCENT.match(value)
+        found = PERCENT.match(value)
         if found is None:
             fields.problem("maxFailures", f"{shortened(value)!r} does not fit; expected {_FAILURES}")
         return None, int(found[1]) if found else None
