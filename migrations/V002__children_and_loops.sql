@@ -55,6 +55,11 @@ CREATE INDEX run_inbox_of_run ON :"schema".run_inbox (run_id, id);
 COMMENT ON COLUMN :"schema".run_inbox.kind IS 'start and signal come from callers'' own transactions, the others from runs: what the run is to do or to know. A process leaves kinds that it does not know alone.';
 COMMENT ON COLUMN :"schema".run_inbox.due_at IS 'A message is left for a moment to the process that sent it, which delivers it at once.';
 
+-- The coming end names its status too: Failed/NodeFailed.
+UPDATE :"schema".workflow_runs AS run SET pending_outcome = 'Failed/' || run.pending_outcome
+FROM :"schema".open_runs AS open
+WHERE open.run_id = run.id AND run.pending_outcome <> '' AND run.pending_outcome NOT LIKE '%/%';
+
 UPDATE :"schema".engine_state SET oldest_protocol = greatest(oldest_protocol, 2);
 
 INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES (2, 'children_and_loops', '');

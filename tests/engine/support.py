@@ -12,8 +12,10 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from partita.domain.payload import Json, Payload
-from partita.domain.state.events import SignalReceived
+from partita.domain.state.effects import ChildStart, Message
+from partita.domain.state.events import Event, SignalReceived
 from partita.engine import ClaimedTask, Engine, Offer, Report, StartRequest
+from partita.engine.messages import row_of
 from partita.settings import Settings
 from tests.waiting import until
 
@@ -146,3 +148,23 @@ async def finish(engine: Engine, connection: asyncpg.Connection[Any], tasks: Seq
     while todo:
         replies = await asyncio.gather(*(engine.report(done(one), OFFER) for one in todo))
         todo = [reply.next for reply in replies if reply.next is not None] + await claim(connection)
+
+
+async def send(connection: asyncpg.Connection[Any], run_id: UUID, *events: Event | ChildStart) -> list[int]:
+    """Messages as another process would leave them."""
+    rows = [row_of(Message(run_id, event), NAMESPACE) for event in events]
+    return [
+        await connection.fetchval(
+            "INSERT INTO partita.run_inbox (run_id, kind, body) VALUES ($1, $2, $3) RETURNING id", *row
+        )
+        for row in rows
+    ]
+
+
+async def deliver(engine: Engine, connection: asyncpg.Connection[Any], *numbers: int) -> list[object]:
+    """Deliver rows at the same time; answers or errors."""
+    rows = await connection.fetch(
+        "SELECT id, run_id, kind, body FROM partita.run_inbox WHERE id = ANY ($1) ORDER BY array_position($1, id)",
+        list(numbers),
+    )
+    return list(await asyncio.gather(*map(engine.deliver, rows), return_exceptions=True))

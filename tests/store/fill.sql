@@ -29,3 +29,15 @@ SELECT id, clock_timestamp() + n * interval '1 second', 0, 'wait', 'a' FROM ids 
 
 INSERT INTO partita.waits (run_id, since, seq, index, name, node)
 SELECT id, clock_timestamp(), 1, 0, 'approval', 'b' FROM ids WHERE n <= 300;
+
+INSERT INTO partita.task_instances (run_id, node, index, kind, state, detail)
+SELECT id, 'each', index, 'workflow', 'Waiting', '{"loop": {"total": 50, "born": 50, "running": 50}}'
+FROM ids CROSS JOIN generate_series(-1, 49) AS index WHERE n <= 100;
+
+UPDATE partita.workflow_runs AS run
+SET parent_id = parent.id, parent_node = 'each', parent_index = ids.n % 50, parent_attempt = 1, depth = 1
+FROM ids JOIN ids AS parent ON parent.n = ids.n % 100 + 1
+WHERE run.id = ids.id AND ids.n BETWEEN 5001 AND 10000;
+
+INSERT INTO partita.run_inbox (run_id, kind, body)
+SELECT id, 'ChildFinished', '{}' FROM ids CROSS JOIN generate_series(1, 5) WHERE n <= 300;

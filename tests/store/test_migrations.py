@@ -11,13 +11,16 @@ import asyncpg
 import pytest
 
 from partita.domain.errors import EngineError, InvalidError
-from partita.settings import DatabaseSettings, Settings
-from partita.store import migrations
+from partita.domain.ids import time_of
+from partita.minting import new_id as uuid7
+from partita.settings import DatabaseSettings, RetentionSettings, Settings
+from partita.store import migrations, partitions, reads, slices
 from partita.store.database import Database
 from partita.store.embedded import Server
 from partita.store.errors import SchemaMissingError
 from partita.store.migrations import MigrationEditedError, SchemaNewerError
 from tests.postgres import Cluster
+from tests.store.records import insert, insert_run, open_run
 
 NEXT = """
 CREATE TABLE :"schema".next (id integer);
@@ -165,3 +168,60 @@ async def test_a_server_that_is_away_is_waited_for(restartable_server: Server) -
     waiting = asyncio.create_task(migrations.migrate(settings))
     await asyncio.to_thread(restartable_server.start)
     assert await waiting == ()
+
+
+async def test_runs_in_flight_come_over_from_the_first_version(empty: DatabaseSettings, tmp_path: Path) -> None:
+    """What the first version has written is read by the second one, whose new columns are null."""
+    first = migrations.available()[0]
+    (tmp_path / first.file).write_text(first.text, encoding="utf-8")
+    await migrations.migrate(empty, folder=tmp_path)
+    settings = Settings(database=empty)
+    await partitions.ensure(settings)
+    connection = await asyncpg.connect(empty.url)
+    waiting, failing = uuid7(), uuid7()
+    for run_id, pending in ((waiting, ""), (failing, "NodeFailed")):
+        await insert_run(connection, run_id, status="Running", pending_outcome=pending)
+        await open_run(connection, run_id)
+    await insert(
+        connection, "waits", run_id=waiting, since=time_of(waiting), seq=1, index=0, name="approval", node="ask"
+    )
+    await insert(connection, "task_instances", run_id=waiting, node="ask", kind="waitForEvent", state="Waiting")
+    await insert(connection, "run_inbox", run_id=waiting, kind="signal", body="{}")
+    assert [state.version for state in await migrations.migrate(empty)] == [2]
+    pending = await connection.fetch("SELECT pending_outcome FROM partita.workflow_runs ORDER BY pending_outcome")
+    await connection.close()
+    assert [row[0] for row in pending] == ["", "Failed/NodeFailed"]
+    dedicated = (database := await Database.open(empty)).dedicated("test")
+    async with dedicated.transaction() as open_:
+        loaded = await slices.load_runs(open_, database.sql, [waiting])
+        box = (await slices.load_mailboxes(open_, database.sql, [waiting]))[waiting]
+        ((_, task),) = await slices.load_whole_runs(open_, database.sql, [waiting])
+    await dedicated.close()
+    detail = await reads.get_run(database, waiting)
+    await database.close()
+    row = loaded.runs[waiting].row
+    assert (row.parent, row.depth, row.subflow, row.mailbox_id, row.applied_cancel_nodes) == (None, 0, "", None, ())
+    assert loaded.oldest_protocol == 2
+    assert [(wait.name, wait.child, wait.subflow, wait.alternative) for wait in box.waits] == [
+        ("approval", None, "", 0)
+    ]
+    assert task.detail is None
+    assert [wait.node for wait in detail.waits] == ["ask"]
+
+
+async def test_months_of_the_first_version_and_new_ones_are_alike(empty: DatabaseSettings, tmp_path: Path) -> None:
+    first = migrations.available()[0]
+    (tmp_path / first.file).write_text(first.text, encoding="utf-8")
+    await migrations.migrate(empty, folder=tmp_path)
+    settings = Settings(database=empty, retention=RetentionSettings(months_behind=0, months_ahead=1))
+    await partitions.ensure(settings)
+    await migrations.migrate(empty)
+    await partitions.ensure(replace(settings, retention=RetentionSettings(months_behind=0, months_ahead=2)))
+    query = (
+        "SELECT count(DISTINCT shape) FROM (SELECT string_agg(a.attname || a.atttypid, ',' ORDER BY a.attnum) AS shape "
+        "FROM pg_attribute a JOIN pg_inherits i ON i.inhrelid = a.attrelid WHERE a.attnum > 0 AND NOT a.attisdropped "
+        "AND i.inhparent = 'partita.workflow_runs'::regclass GROUP BY a.attrelid) AS months"
+    )
+    assert await scalar(empty, query) == 1
+    indexes = "SELECT count(*) FROM pg_indexes WHERE tablename ~ '^workflow_runs_\\d+$' AND indexdef LIKE '%parent_id%'"
+    assert await scalar(empty, indexes) == 3

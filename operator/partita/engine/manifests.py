@@ -52,6 +52,7 @@ def controls_in(manifest: RunManifest, *, generation: int, by: str) -> ControlsA
         cr_generation=generation,
         suspend=manifest.suspend,
         cancel=None if cancel is None else CancelRequested(mode=cancel.mode, reason=cancel.reason, by=by),
+        cancel_nodes=manifest.cancel_nodes,
         signals=tuple(
             SignalReceived(id=signal.id, name=signal.name, payload=Payload.of(signal.payload), sender=by)
             for signal in manifest.signals
@@ -61,4 +62,4 @@ def controls_in(manifest: RunManifest, *, generation: int, by: str) -> ControlsA
 
 def is_idle(controls: ControlsApplied) -> bool:
     """Whether the controls ask for nothing."""
-    return not controls.suspend and controls.cancel is None and not controls.signals
+    return not (controls.suspend or controls.cancel or controls.cancel_nodes or controls.signals)

@@ -19,8 +19,9 @@ import orjson
 
 from partita.domain.errors import PartitaError
 from partita.domain.payload import Json
-from partita.domain.state.rows import RunStatus
+from partita.domain.state.rows import Detail, Loop, RunStatus
 from partita.settings import LimitSettings
+from partita.store.details import detail_of
 from partita.store.projection import ProjectionStore, Row
 
 NODES_SHOWN: Final = 20
@@ -54,6 +55,10 @@ class NodeSummary:
     """As in ``NodeState``, and Running for an attempt that a worker holds."""
     attempt: int
     message: str
+    loop: Loop | None = None
+    """Progress of a loop, which is one node here."""
+    child: UUID | None = None
+    """The child run of the current attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +66,15 @@ class WaitSummary:
     """Something that a run waits for."""
 
     kind: str
-    """``signal``, or a TimerKind."""
+    """``signal``, ``child``, or a TimerKind."""
     name: str
-    """Name of the signal; empty for timers."""
+    """Name of the signal, or id of the child; empty for timers, and for the children of a loop."""
     node: str
     until: datetime | None
     dead: str | None
     """Why the engine gave up on this timer; None when it did not."""
+    child: UUID | None = None
+    """The child run: of kind ``child`` the one that is waited for, of ``signal`` the one whose node waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,12 +228,27 @@ def _summary(
 
 
 def _node(row: Row) -> NodeSummary:
-    name = f"{row['node']}[{row['index']}]" if row["index"] else row["node"]
-    return NodeSummary(name=name, state=row["state"], attempt=row["attempt"], message=_error(row))
+    name = f"{row['node']}[{row['index']}]" if row["index"] > 0 else row["node"]
+    detail = detail_of(row["detail"]) or Detail()
+    return NodeSummary(
+        name=name,
+        state=row["state"],
+        attempt=row["attempt"],
+        message=_error(row),
+        loop=detail.loop,
+        child=detail.child,
+    )
 
 
 def _wait(row: Row) -> WaitSummary:
-    return WaitSummary(kind=row["kind"], name=row["name"], node=row["node"], until=row["until"], dead=row["dead"])
+    return WaitSummary(
+        kind=row["kind"],
+        name=row["name"],
+        node=row["node"],
+        until=row["until"],
+        dead=row["dead"],
+        child=row["child"],
+    )
 
 
 def _signals(rows: list[Row]) -> tuple[SignalSummary, ...]:

@@ -211,6 +211,7 @@ def controls_of(body: Mapping[str, Any]) -> ControlsApplied:
         cr_generation=body["metadata"]["generation"],
         suspend=bool(spec.get("suspend")),
         cancel=_cancel(spec.get("cancel")),
+        cancel_nodes=tuple(spec.get("cancelNodes") or ()),
         signals=tuple(_signal(signal) for signal in spec.get("signals") or ()),
     )
 

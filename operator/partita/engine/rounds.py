@@ -118,8 +118,8 @@ async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]
     await _load_tasks(connection, sql, needs, by_run)
     inputs = [group.run_id for group, need in needs if need.input and group.slice.input is None]
     if inputs:
-        for run_id, payload in (await slices.load_inputs(connection, sql, inputs)).items():
-            by_run[run_id].slice.input = payload
+        for run_id, (input_, output) in (await slices.load_inputs(connection, sql, inputs)).items():
+            by_run[run_id].slice.input, by_run[run_id].slice.output = input_, output
     boxes = [group.run_id for group, need in needs if need.mailbox and group.slice.timers is None]
     if boxes:
         await _load_mailboxes(connection, sql, boxes, by_run)

@@ -88,7 +88,7 @@ class ProjectionStore:
                 return StatusRows(
                     runs,
                     await self._select(connection, "projection_nodes", ids, low, high, nodes),
-                    await self._select(connection, "projection_waiting", ids),
+                    await self._select(connection, "projection_waiting", ids, low, high),
                     await self._select(
                         connection, "projection_signals", ids, low, high, signals, runs_listed, ids_listed
                     ),

@@ -19,8 +19,9 @@ from partita.domain.errors import InvalidError, NotFoundError, Problem
 from partita.domain.ids import bounds, make_id, to_milliseconds
 from partita.domain.payload import Payload
 from partita.domain.places import shortened
-from partita.domain.state.rows import TERMINAL, ErrorInfo, RunStatus
+from partita.domain.state.rows import TERMINAL, ErrorInfo, Parent, RunStatus
 from partita.store.database import Connection, Database, Record
+from partita.store.details import detail_of
 from partita.store.views import (
     DefinitionView,
     HistoryView,
@@ -45,17 +46,21 @@ _LAST: Final = UUID(int=(1 << 128) - 1)
 
 
 async def get_run(database: Database, run_id: UUID) -> RunDetailView:
-    """A run with nodes, waits, timers and its first 1,000 signals, of one moment; raises NotFoundError."""
+    """A run with nodes, waits, timers and its first 1,000 signals, of one moment; raises NotFoundError.
+
+    A loop is one node, with its progress; ``trees.items`` has its items, and ``trees.children`` the run's children.
+    """
     sql = database.sql
 
     async def load(connection: Connection) -> RunDetailView:
         run = await connection.fetchrow(sql("run_by_id"), run_id)
         if run is None:
             raise NotFoundError(f"run {run_id}: does not exist, or its month has been dropped", hint="partita list")
+        mailbox = run["mailbox_id"] or run_id
         return RunDetailView(
-            _run(run),
-            tuple(map(_node, await connection.fetch(sql("run_nodes"), run_id))),
-            tuple(WaitView(**row) for row in await connection.fetch(sql("run_waits"), run_id)),
+            run_view(run),
+            tuple(map(node_view, await connection.fetch(sql("run_nodes"), run_id))),
+            tuple(WaitView(**row) for row in await connection.fetch(sql("run_waits"), run_id, mailbox)),
             tuple(map(_timer, await connection.fetch(sql("run_timers"), run_id))),
             tuple(map(_signal, await connection.fetch(sql("run_signals"), run_id, _SIGNALS))),
         )
@@ -111,6 +116,9 @@ def _range(query: RunFilter, cursor: UUID | None) -> tuple[UUID, UUID]:
 
 async def _candidates(database: Database, query: RunFilter, low: UUID, high: UUID) -> list[UUID]:
     """The newest ids below ``high`` that may match; fewer than WINDOW only at the end of the list."""
+    if query.parent is not None:
+        rows = await database.fetch("newest_children", low, high, WINDOW, query.parent)
+        return [row["id"] for row in rows]
     statuses = frozenset(query.statuses or RunStatus)
     ends = statuses & TERMINAL
     if query.namespace is None and ends:
@@ -129,15 +137,16 @@ async def _matching(database: Database, query: RunFilter, ids: list[UUID]) -> li
     statuses = [status.value for status in query.statuses] or None
     tags = orjson.dumps(query.tags).decode() if query.tags else None
     attributes = orjson.dumps(dict(query.attributes)).decode() if query.attributes else None
-    filters = (query.namespace, query.definition, statuses, tags, attributes, query.started_by)
+    filters = (query.namespace, query.definition, statuses, tags, attributes, query.started_by, query.parent)
     rows = await database.fetch("runs_of_window", ids, *bounds(ids), *filters)
-    return [_run(row) for row in rows]
+    return [run_view(row) for row in rows]
 
 
 async def waiting(database: Database, run_ids: Iterable[UUID]) -> Mapping[UUID, tuple[WaitingView, ...]]:
-    """What each of these runs waits for, where it does: at most 50 signals and 50 timers each."""
+    """What each of these runs waits for, where it does: at most 50 signals, 50 timers and 50 children each."""
     found: dict[UUID, tuple[WaitingView, ...]] = {}
-    for row in await database.fetch("waits_of_runs", list(run_ids)):
+    ids = list(run_ids)
+    for row in await database.fetch("waits_of_runs", ids, *bounds(ids)) if ids else ():
         wait = WaitingView(row["kind"], row["name"], row["node"], row["until"])
         found[row["id"]] = (*found.get(row["id"], ()), wait)
     return found
@@ -171,8 +180,11 @@ async def workers(database: Database, *, after: str = "", limit: int = 1_000) ->
     return tuple(map(_worker, await database.fetch("workers_page", after, limit)))
 
 
-def _run(row: Record) -> RunView:
+def run_view(row: Record) -> RunView:
+    """A row of ``workflow_runs``."""
     values = dict(row)
+    values.pop("mailbox_id", None)
+    place = [values.pop(f"parent_{name}") for name in ("id", "node", "index", "attempt")]
     context, error, output = (values.pop(name) for name in ("context_json", "error_json", "output_json"))
     parsed = {
         "id": UUID(int=row["id"].int),
@@ -184,17 +196,22 @@ def _run(row: Record) -> RunView:
         "attributes": orjson.loads(values["attributes"] or "{}"),
         "error": _error(error),
         "input": None if context is None else Payload.of(orjson.loads(context).get("input")),
-        "output": _payload(output),
+        "output": payload_of(output),
+        "parent": None if place[0] is None else Parent(*place),
+        "subflow": values["subflow"] or "",
+        "depth": values["depth"] or 0,
     }
     return RunView(**{**values, **parsed})
 
 
-def _node(row: Record) -> NodeView:
+def node_view(row: Record) -> NodeView:
+    """A row of ``task_instances`` with its lease."""
     values = dict(row)
-    error, worker = values.pop("last_error"), values.pop("worker_id")
-    payloads = {name: _payload(values[name]) for name in ("input", "output", "event")}
+    error, worker, detail = values.pop("last_error"), values.pop("worker_id"), detail_of(values.pop("detail"))
+    extra = {} if detail is None else {"loop": detail.loop, "child": detail.child}
+    payloads = {name: payload_of(values[name]) for name in ("input", "output", "event")}
     texts = {"queue": values["queue"] or "", "worker": worker or ""}
-    return NodeView(**{**values, **payloads, **texts, "error": _error(error)})
+    return NodeView(**{**values, **payloads, **texts, **extra, "error": _error(error)})
 
 
 def _timer(row: Record) -> TimerView:
@@ -207,7 +224,7 @@ def _signal(row: Record) -> SignalView:
 
 
 def _line(row: Record) -> HistoryView:
-    values: dict[str, Any] = {**row, "error": _error(row["error"]), "details": _payload(row["details"])}
+    values: dict[str, Any] = {**row, "error": _error(row["error"]), "details": payload_of(row["details"])}
     texts = {name: row[name] or "" for name in ("node", "who")}
     numbers = {name: row[name] or 0 for name in ("index", "attempt")}
     return HistoryView(**{**values, **texts, **numbers})
@@ -218,7 +235,8 @@ def _worker(row: Record) -> WorkerView:
     return WorkerView(**{**row, "namespaces": namespaces, "queues": tuple(row["queues"]), "types": tuple(row["types"])})
 
 
-def _payload(text: str | None) -> Payload | None:
+def payload_of(text: str | None) -> Payload | None:
+    """A column of json."""
     return None if text is None else Payload.parse(text)
 
 

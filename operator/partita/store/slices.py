@@ -120,10 +120,15 @@ async def load_whole_runs(connection: Connection, sql: Sql, ids: Sequence[UUID])
     return [(record[0], _task(record)) for record in records]
 
 
-async def load_inputs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> dict[UUID, Payload]:
-    """The inputs of these runs."""
+async def load_inputs(
+    connection: Connection, sql: Sql, ids: Sequence[UUID]
+) -> dict[UUID, tuple[Payload, Payload | None]]:
+    """The inputs of these runs, and their outputs where they have been evaluated."""
     records = await connection.fetch(sql("load_inputs"), ids, min(ids), max(ids))
-    return {record[0]: Payload.parse(record[1] or "null") for record in records}
+    return {
+        record[0]: (Payload.parse(record[1] or "null"), None if record[2] is None else Payload.parse(record[2]))
+        for record in records
+    }
 
 
 async def load_mailboxes(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> dict[UUID, Mailbox]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from partita.domain.payload import Payload
-from partita.domain.state.rows import ErrorInfo, RunStatus
+from partita.domain.state.rows import ErrorInfo, Loop, Parent, RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,21 @@ class RunView:
     error: ErrorInfo | None
     input: Payload | None
     output: Payload | None
+    parent: Parent | None = None
+    """The row of another run that waits for this one."""
+    subflow: str = ""
+    """The subflow that it executes; such a run is in no list but its parent's."""
+    depth: int = 0
+    """Ancestors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """A node that has begun to matter."""
+    """A node that has begun to matter, an item or iteration of a loop, or what reverses one (``<name>~undo``)."""
 
     node: str
     index: int
+    """0 for a plain node, GROUP for a whole loop, from 0 for its items."""
     kind: str
     state: str
     """As recorded, or ``Running`` while a worker holds the attempt."""
@@ -71,6 +78,10 @@ class NodeView:
     error: ErrorInfo | None
     """The last error, also of a node that was tried again."""
     event: Payload | None
+    loop: Loop | None = None
+    """Progress, of a whole loop."""
+    child: UUID | None = None
+    """The child run of the current attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,8 @@ class WaitView:
     index: int
     name: str
     since: datetime
+    child: UUID | None = None
+    """The run of a subflow whose node it is; None: the run's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +156,9 @@ class WaitingView:
     """Something that a run of a list waits for."""
 
     kind: str
-    """``signal``, or the kind of a timer."""
+    """``signal``, ``child``, or the kind of a timer."""
     name: str
-    """The signal's name; empty for timers."""
+    """The signal's name, or the child's id; empty for timers, and for the children of a loop."""
     node: str
     until: datetime | None
 
@@ -165,6 +178,8 @@ class RunFilter:
     started_by: str | None = None
     created_from: datetime | None = None
     created_before: datetime | None = None
+    parent: UUID | None = None
+    """Children of this run, the runs of subflows too, which are in no other list."""
 
 
 @dataclass(frozen=True, slots=True)

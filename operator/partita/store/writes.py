@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from partita.domain.state.effects import Effects, Enqueue, HistoryEntry, Slice
-from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus
+from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, Stage
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection
@@ -135,7 +135,7 @@ class Writes:
         """What an ended run may have left. When all its active nodes were loaded it is known what cannot be there."""
         run_id, run = effects.run.id, before.run
         active = [(key, task.state) for key, task in before.tasks.items() if task.state in ACTIVE]
-        unknown = run is None or len(active) != run.active
+        unknown = run is None or len(active) != run.active or run.stage is not Stage.MAIN  # rows that undo waits for
         if unknown or any(state is NodeState.QUEUED and not _reported(effects, key) for key, state in active):
             self.clear_leases.append((run_id, None, 0))
         waiting = unknown or any(state is NodeState.WAITING for _, state in active)

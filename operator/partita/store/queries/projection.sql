@@ -27,17 +27,34 @@ FROM :"schema".workflow_runs r
 WHERE r.id = ANY ($1::uuid[]) AND r.id BETWEEN $2::uuid AND $3::uuid;
 
 -- name: projection_nodes
--- The nodes that people look for first, at most $4 a run. $1 = run ids, $2 and $3 = their bounds.
+-- The nodes that people look for first, at most $4 a run. $1 = run ids, $2 and $3 = their bounds. Only the first row of
+-- each node is looked at, which of a loop is its group row: no items are read, however many there are.
 -- hot: pruned 2
 SELECT r.id AS run_id, t.*
 FROM unnest($1::uuid[]) AS r (id)
 CROSS JOIN LATERAL (
+    WITH RECURSIVE place AS (
+        (SELECT node, index FROM :"schema".task_instances AS row
+         WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid ORDER BY row.node, row.index LIMIT 1)
+        UNION ALL
+        SELECT next.node, next.index
+        FROM place CROSS JOIN LATERAL (
+            SELECT node, index FROM :"schema".task_instances AS row
+            WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid AND row.node > place.node
+            ORDER BY row.node, row.index LIMIT 1
+        ) AS next
+    )
     SELECT t.node, t.index, t.attempt, t.finished_at, t.last_error ->> 'type' AS error_type,
-           left(t.last_error ->> 'message', 1024) AS error_message,
+           left(t.last_error ->> 'message', 1024) AS error_message, t.detail,
            CASE WHEN t.state = 'Queued' AND l.run_id IS NOT NULL THEN 'Running' ELSE t.state END AS state
-    FROM :"schema".task_instances t
+    FROM place
+    CROSS JOIN LATERAL (
+        SELECT * FROM :"schema".task_instances AS row
+        WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid AND row.node = place.node
+          AND row.index = place.index
+        LIMIT 1
+    ) AS t
     LEFT JOIN :"schema".task_leases l ON l.run_id = t.run_id AND l.node = t.node AND l.index = t.index AND t.state = 'Queued'
-    WHERE t.run_id = r.id AND t.run_id BETWEEN $2::uuid AND $3::uuid
     ORDER BY CASE t.state WHEN 'Failed' THEN 0 WHEN 'Queued' THEN 1 WHEN 'Waiting' THEN 2 WHEN 'Cancelled' THEN 3
                           WHEN 'Completed' THEN 4 WHEN 'Pending' THEN 5 ELSE 6 END,
              t.finished_at DESC NULLS LAST, t.node, t.index
@@ -45,17 +62,38 @@ CROSS JOIN LATERAL (
 ) t;
 
 -- name: projection_waiting
--- What each run waits for: signals (kind signal) and timers, at most 50 of each a run. $1 = run ids.
--- hot: queue
+-- What each run waits for: signals (kind signal), those of its children's nodes too, timers, and children (kind child,
+-- named by their id; of a loop without a name), at most 50 of each a run. $1 = run ids, $2 and $3 = their bounds.
+-- hot: pruned
 SELECT r.id AS run_id, w.*
 FROM unnest($1::uuid[]) AS r (id)
 CROSS JOIN LATERAL (
-    (SELECT 'signal' AS kind, name, node, index, NULL::timestamptz AS until, NULL::text AS dead
+    (SELECT 'signal' AS kind, name, node, index, NULL::timestamptz AS until, NULL::text AS dead, child_id AS child
      FROM :"schema".waits WHERE run_id = r.id ORDER BY name, seq LIMIT 50)
     UNION ALL
     (SELECT kind, '', node, index, CASE WHEN isfinite(fire_at) THEN fire_at END,
-            CASE WHEN dead_at IS NOT NULL THEN coalesce(last_error, '') END
+            CASE WHEN dead_at IS NOT NULL THEN coalesce(last_error, '') END, NULL
      FROM :"schema".timers WHERE run_id = r.id ORDER BY kind, node, index LIMIT 50)
+    UNION ALL
+    (WITH RECURSIVE place AS (
+        (SELECT node, index FROM :"schema".task_instances AS row
+         WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid ORDER BY row.node, row.index LIMIT 1)
+        UNION ALL
+        SELECT next.node, next.index
+        FROM place CROSS JOIN LATERAL (
+            SELECT node, index FROM :"schema".task_instances AS row
+            WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid AND row.node > place.node
+            ORDER BY row.node, row.index LIMIT 1
+        ) AS next
+    )
+     SELECT 'child', coalesce(task.child, ''), task.node, task.index, NULL, NULL, task.child::uuid
+     FROM place CROSS JOIN LATERAL (
+         SELECT node, index, detail ->> 'child' AS child FROM :"schema".task_instances AS row
+         WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid AND row.node = place.node
+           AND row.index = place.index AND row.kind = 'workflow' AND row.state = 'Waiting'
+         LIMIT 1
+     ) AS task
+     LIMIT 50)
 ) w;
 
 -- name: projection_signals

@@ -4,28 +4,82 @@
 -- hot: pruned
 SELECT id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
        active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
-       attributes, error_json, output_json, context_json
+       attributes, error_json, output_json, context_json, parent_id, parent_node, parent_index, parent_attempt, subflow,
+       depth, mailbox_id
 FROM :"schema".workflow_runs
 WHERE id = $1
 
 -- name: run_nodes
 -- hot: pruned
--- Nodes of a run in the order in which they began to matter. A Queued node with a lease is shown as Running.
+-- Nodes of a run in the order in which they began to matter: the first row of each, which of a loop is its group row, so
+-- that no items are read. A Queued node with a lease is shown as Running.
+WITH RECURSIVE place AS (
+    (SELECT node, index FROM :"schema".task_instances WHERE run_id = $1 ORDER BY node, index LIMIT 1)
+    UNION ALL
+    SELECT next.node, next.index
+    FROM place CROSS JOIN LATERAL (
+        SELECT node, index FROM :"schema".task_instances AS row
+        WHERE row.run_id = $1 AND row.node > place.node ORDER BY row.node, row.index LIMIT 1
+    ) AS next
+)
 SELECT task.node, task.index, task.kind, CASE WHEN lease.run_id IS NULL THEN task.state ELSE 'Running' END AS state,
        task.attempt, task.queue, task.queued_at, lease.claimed_at, task.finished_at, lease.worker_id, task.input,
-       task.output, task.last_error, task.event
-FROM :"schema".task_instances AS task
+       task.output, task.last_error, task.event, task.detail
+FROM place
+CROSS JOIN LATERAL (
+    SELECT * FROM :"schema".task_instances AS row
+    WHERE row.run_id = $1 AND row.node = place.node AND row.index = place.index
+    LIMIT 1
+) AS task
 LEFT JOIN LATERAL (
     SELECT run_id, worker_id, claimed_at FROM :"schema".task_leases
     WHERE run_id = $1 AND node = task.node AND index = task.index AND task.state = 'Queued'
     LIMIT 1
 ) AS lease ON true
-WHERE task.run_id = $1
 ORDER BY task.queued_at NULLS LAST, task.finished_at NULLS LAST, task.node, task.index
+
+-- name: run_items
+-- hot: pruned
+-- The rows of one node after index $3, without its group row: items, iterations, or what reverses them.
+SELECT task.node, task.index, task.kind, CASE WHEN lease.run_id IS NULL THEN task.state ELSE 'Running' END AS state,
+       task.attempt, task.queue, task.queued_at, lease.claimed_at, task.finished_at, lease.worker_id, task.input,
+       task.output, task.last_error, task.event, task.detail
+FROM (
+    SELECT * FROM :"schema".task_instances AS row
+    WHERE row.run_id = $1 AND row.node = $2 AND row.index > greatest($3::int, -1) ORDER BY row.index LIMIT $4
+) AS task
+LEFT JOIN LATERAL (
+    SELECT run_id, worker_id, claimed_at FROM :"schema".task_leases
+    WHERE run_id = $1 AND node = task.node AND index = task.index AND task.state = 'Queued'
+    LIMIT 1
+) AS lease ON true
+ORDER BY task.index
+
+-- name: loop_group
+-- hot: pruned
+-- The row of a whole loop.
+SELECT input, output, detail FROM :"schema".task_instances WHERE run_id = $1 AND node = $2 AND index = -1
+
+-- name: loop_outputs
+-- hot: pruned
+-- What the items of a loop after index $3 gave, where they Completed.
+SELECT index, output, detail FROM :"schema".task_instances
+WHERE run_id = $1 AND node = $2 AND index > greatest($3::int, -1) AND state = 'Completed' ORDER BY index LIMIT $4
+
+-- name: run_children
+-- Children of a run with ids between $2 and $3 (both excluded), oldest first. Their months are those from the run's on.
+SELECT id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
+       active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
+       attributes, error_json, NULL::json AS output_json, NULL::json AS context_json, parent_id, parent_node, parent_index,
+       parent_attempt, subflow, depth
+FROM :"schema".workflow_runs
+WHERE parent_id = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4
 
 -- name: run_waits
 -- hot: queue
-SELECT node, index, name, since FROM :"schema".waits WHERE run_id = $1 ORDER BY seq, node, index
+-- Waits of run $1: those in its own mailbox, for its children too, or those that its mailbox's owner $2 keeps for it.
+SELECT node, index, name, since, child_id AS child
+FROM :"schema".waits WHERE run_id = $2 AND ($1 = $2 OR child_id = $1) ORDER BY seq, node, index
 
 -- name: run_timers
 -- hot: queue
@@ -68,8 +122,12 @@ SELECT id FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DE
 -- name: newest_open_runs
 -- The same among unfinished runs, of one namespace ($4) or of all (null).
 SELECT run_id AS id FROM :"schema".open_runs
-WHERE run_id >= $1 AND run_id < $2 AND ($4::text IS NULL OR namespace = $4)
+WHERE run_id >= $1 AND run_id < $2 AND ($4::text IS NULL OR namespace = $4) AND subflow IS NULL
 ORDER BY run_id DESC LIMIT $3
+
+-- name: newest_children
+-- The same among the children of run $4.
+SELECT id FROM :"schema".workflow_runs WHERE parent_id = $4 AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
 
 -- name: newest_endings
 -- The same among ends with one status ($5) in one namespace ($4). A run that was retried may have several.
@@ -79,10 +137,12 @@ ORDER BY id DESC LIMIT $3
 
 -- name: runs_of_window
 -- hot: pruned
--- Those runs of $1 (between $2 and $3) that the filter takes, newest first; a filter that is null takes every run.
+-- Those runs of $1 (between $2 and $3) that the filter takes, newest first; a filter that is null takes every run, but
+-- without a parent ($10) no run of a subflow.
 SELECT run.id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
        active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
-       attributes, error_json, NULL::json AS output_json, NULL::json AS context_json
+       attributes, error_json, NULL::json AS output_json, NULL::json AS context_json, parent_id, parent_node, parent_index,
+       parent_attempt, subflow, depth
 FROM :"schema".workflow_runs AS run
 WHERE id = ANY ($1::uuid[]) AND id >= $2 AND id <= $3
   AND ($4::text IS NULL OR namespace = $4)
@@ -91,11 +151,13 @@ WHERE id = ANY ($1::uuid[]) AND id >= $2 AND id <= $3
   AND ($7::jsonb IS NULL OR tags @> $7)
   AND ($8::jsonb IS NULL OR attributes @> $8)
   AND ($9::text IS NULL OR started_by = $9)
+  AND CASE WHEN $10::uuid IS NULL THEN subflow IS NULL ELSE parent_id = $10 END
 ORDER BY id DESC
 
 -- name: waits_of_runs
--- hot: queue
--- What runs wait for: signals, and timers that hold them up; at most 50 of each a run.
+-- hot: pruned
+-- What runs wait for: signals, their children's too, timers that hold them up, and children; at most 50 of each a run.
+-- $2 and $3 are the bounds of the ids.
 SELECT wanted.id, wait.kind, wait.name, wait.node, wait.until
 FROM unnest($1::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
@@ -104,7 +166,27 @@ CROSS JOIN LATERAL (
     UNION ALL
     (SELECT kind, '', node, nullif(fire_at, 'infinity')
      FROM (SELECT * FROM :"schema".timers WHERE run_id = wanted.id OFFSET 0) AS timer
-     WHERE kind IN ('wait', 'backoff', 'start') ORDER BY fire_at LIMIT 50)
+     WHERE kind IN ('wait', 'backoff', 'start', 'delay', 'drain') ORDER BY fire_at LIMIT 50)
+    UNION ALL
+    (WITH RECURSIVE place AS (
+        (SELECT node, index FROM :"schema".task_instances AS row
+         WHERE row.run_id = wanted.id AND row.run_id BETWEEN $2 AND $3 ORDER BY row.node, row.index LIMIT 1)
+        UNION ALL
+        SELECT next.node, next.index
+        FROM place CROSS JOIN LATERAL (
+            SELECT node, index FROM :"schema".task_instances AS row
+            WHERE row.run_id = wanted.id AND row.run_id BETWEEN $2 AND $3 AND row.node > place.node
+            ORDER BY row.node, row.index LIMIT 1
+        ) AS next
+     )
+     SELECT 'child', coalesce(task.detail ->> 'child', ''), task.node, NULL
+     FROM place CROSS JOIN LATERAL (
+         SELECT node, detail FROM :"schema".task_instances AS row
+         WHERE row.run_id = wanted.id AND row.run_id BETWEEN $2 AND $3 AND row.node = place.node
+           AND row.index = place.index AND row.kind = 'workflow' AND row.state = 'Waiting'
+         LIMIT 1
+     ) AS task
+     LIMIT 50)
 ) AS wait
 
 -- name: newest_run_named
