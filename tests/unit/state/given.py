@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from partita.domain.manifest import definition_from_spec
 from partita.domain.model import Definition
 from tests.property.build import definition
 
@@ -28,6 +29,16 @@ def chosen(case: str) -> Definition:
     switch = [{"when": case, "next": ["a"]}, {"next": []}]
     return definition({"name": "p", "switch": switch}, {"name": "a"}, {"name": "z"})
 
+
+def closing(*nodes: dict[str, Any], final: dict[str, Any] | None = None) -> Definition:
+    """These nodes and a finally, as a manifest says them."""
+    spec: dict[str, Any] = {"nodes": list(nodes)}
+    return definition_from_spec(spec | ({"finally": final} if final is not None else {}), name="example")
+
+
+WORK: dict[str, Any] = {"task": {"type": "work"}}
+UNDO: dict[str, Any] = {**WORK, "undo": {"task": {"type": "revert"}}}
+AUDIT: dict[str, Any] = {"nodes": [{"name": "audit", **WORK}]}
 
 GIVEN: dict[str, Definition] = {
     "task": one(),
@@ -77,5 +88,11 @@ GIVEN: dict[str, Definition] = {
     "lone with timeout": definition({"name": "a"}, timeout="1h"),
     "lone with output": definition({"name": "a"}, output={"v": "${nodes.a.output}"}),
     "bad output": definition({"name": "a"}, output="${nodes.a.output.none}"),
+    "fail": closing({"name": "a", "fail": {"type": "refused"}}, {"name": "z", **WORK}),
+    "succeed": closing({"name": "a", "succeed": {"output": {"v": 1}}}, {"name": "z", **WORK}),
+    "two": definition({"name": "a"}, {"name": "z"}),
+    "undo": closing({"name": "a", **UNDO}, {"name": "z", **WORK}),
+    "finally": closing({"name": "a", **WORK}, final=AUDIT),
+    "finally with timeout": closing({"name": "a", **WORK}, final={**AUDIT, "timeout": "5m"}),
     "two, failFast false": definition({"name": "a"}, {"name": "z"}, fail_fast=False),
 }

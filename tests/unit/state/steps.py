@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from partita.domain.payload import Payload
 from partita.domain.state.effects import Effects
-from partita.domain.state.events import CancelRequested, ControlsApplied, DeadlineReached, SuspendRequested
+from partita.domain.state.events import CancelRequested, ControlsApplied, DeadlineReached, LateResult, SuspendRequested
 from partita.domain.state.rows import FROZEN
 from tests.property.world import EPOCH, World
 
@@ -141,6 +142,47 @@ def resume(world: World) -> Any:
 def cancel(world: World) -> Any:
     """Cancel."""
     return world.cancel()
+
+
+def cancel_now(world: World) -> Any:
+    """Cancel at once."""
+    return world.send(CancelRequested(mode="Now"))
+
+
+def cancel_a(world: World) -> Any:
+    """Cancel ``a`` by its name."""
+    return world.send(CancelRequested(nodes=("a",)))
+
+
+def late_result(world: World) -> Any:
+    """A worker reports the attempt of ``a`` after it was cancelled."""
+    return world.send(LateResult(node="a", index=0, attempt=1, worker="worker-1", output=Payload.of(1)))
+
+
+def complete_undo(world: World) -> Any:
+    """The undo of ``a`` completes."""
+    return world.complete("a~undo")
+
+
+def fail_undo(world: World) -> Any:
+    """The undo of ``a`` fails for good."""
+    return world.fail("a~undo", "fatal")
+
+
+def complete_audit(world: World) -> Any:
+    """The node of finally completes."""
+    return world.complete("audit")
+
+
+def fail_audit(world: World) -> Any:
+    """The node of finally fails."""
+    return world.fail("audit")
+
+
+def deadline_due(world: World) -> Any:
+    """The deadline of finally passes."""
+    world.pass_time(300)
+    return deadline(world)
 
 
 def deadline(world: World) -> Any:

@@ -84,8 +84,10 @@ def next_chunk(draft: Draft) -> list[TaskRow]:
 
 def begin_chunk(draft: Draft, chunk: list[TaskRow]) -> None:
     """Make the undo rows of a chunk, and start the first. Raises Lacking."""
-    draft.effects.timers.pop(_DRAIN, None)
-    draft.effects.drop_timers.add(_DRAIN)
+    before = draft.slice.run
+    if before is not None and before.stage is Stage.UNDO:
+        draft.effects.timers.pop(_DRAIN, None)
+        draft.effects.drop_timers.add(_DRAIN)
     keys = [NodeKey(row.node + UNDO, row.index) for row in chunk]
     for key, following in zip(keys, [*keys[1:], None], strict=True):
         row = draft.make(draft.plan.nodes[key.node], key.index)
