@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 
-from partita.settings import Settings, WorkerSettings
+from partita.settings import Settings, WorkerHttpSettings, WorkerSettings
 from partita.worker import Tasks, load
-from tests.worker.hosted import hosted
+from partita.worker.builtins import answer, http, signal
+from partita.worker.builtins.request import FIELDS, METHODS
+from tests.worker.hosted import NAMESPACE, hosted
+from tests.worker.shop import Shop, watcher
+from tests.worker.web import LOOPBACK, serving
 
-GUIDE = Path(__file__).parents[2] / "docs" / "workers.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "workers.md"
+MANIFEST = re.compile(r"<!-- test: (\w+\.yaml) -->\n```yaml\n(.*?)```", re.S)
 EXAMPLE = re.compile(r"<!-- test: (\w+\.py) -->\n```python\n(.*?)```", re.S)
 
 
@@ -62,5 +69,27 @@ async def test_its_failures_are_as_described(
 
 def test_every_worker_setting_is_described() -> None:
     text = GUIDE.read_text()
-    for setting in fields(WorkerSettings):
+    for setting in (*fields(WorkerSettings), *fields(WorkerHttpSettings)):
         assert setting.name.upper() in text
+
+
+def test_every_word_of_the_built_in_tasks_is_described() -> None:
+    text = GUIDE.read_text()
+    kinds = (http.UNREACHABLE, http.FORBIDDEN_TARGET, http.CREDENTIALS, answer.INVALID_RESPONSE)
+    for word in (*kinds, signal.NOT_FOUND, signal.REFUSED, *FIELDS, *METHODS):
+        assert f"`{word}`" in text, word
+
+
+async def test_the_built_in_tasks_work_as_shown(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    ((_, text),) = MANIFEST.findall(GUIDE.read_text())
+    monkeypatch.setenv("PARTITA_HTTP_CREDENTIALS_SHOP", "Authorization: Bearer quiet-word")
+    monkeypatch.setenv("PARTITA_HTTP_CREDENTIALS_SHOP_HOSTS", "127.0.0.1")
+    shop = Shop()
+    async with serving(shop) as site, hosted(replace(settings, worker_http=LOOPBACK), Tasks()) as host:
+        watching = await watcher(host, "ordered")
+        await host.engine.deploy(NAMESPACE, "announce", yaml.safe_load(text)["spec"])
+        value = {"api": site.url("").rstrip("/"), "sku": "violin", "watcher": "watcher"}
+        ended = await host.ended(await host.start(value, name="announce"))
+        assert orjson.loads(ended["output_json"]) == {"id": "o-1", "told": "Consumed"}, ended["error_json"]
+        assert orjson.loads((await host.ended(watching))["output_json"]) == {"got": {"id": "o-1"}}
+    assert (len(shop.keys), len(set(shop.keys)), shop.authorization) == (2, 1, {"Bearer quiet-word"})

@@ -19,7 +19,7 @@ from partita.worker.builtins.credentials import NAME
 from partita.worker.builtins.inputs import Fields, kind_of
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_FIELDS: Final = ("url", "method", "query", "headers", "body", "text", "expect", "credentials", "timeout")
+FIELDS: Final = ("url", "method", "query", "headers", "body", "text", "expect", "credentials", "timeout")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}\Z")
@@ -64,7 +64,7 @@ class HttpRequest:
 
 def read_request(value: Json, idempotency_key: str) -> HttpRequest:
     """Read an input; raises InvalidTaskInputError with all of its problems."""
-    fields = Fields(value, _FIELDS)
+    fields = Fields(value, FIELDS)
     method = fields.choice("method", METHODS, "GET")
     url = _url(fields)
     body, kind = _body(fields, method)
