@@ -18,6 +18,7 @@ from partita.domain.expressions.analysis import NODE_FIELDS, RUN_FIELDS
 from partita.domain.expressions.functions import FUNCTIONS
 from partita.domain.manifest import limits, refusals, shapes
 from partita.domain.manifest.shapes import Shape
+from partita.domain.state.error_types import RESERVED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "manifests.md"
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -57,7 +58,12 @@ def _limits() -> str:
     rows = [
         ("a definition's spec as JSON", f"{limits.SPEC_BYTES // 1024} KiB"),
         ("a run's input as JSON", f"{limits.INPUT_BYTES // 1024} KiB"),
-        ("nodes", f"{limits.NODES:,}"),
+        ("nodes, those of subflows included", f"{limits.NODES:,}"),
+        ("subflows", f"{limits.SUBFLOWS}"),
+        ("nodes of a `finally`", f"{limits.FINALLY_NODES}"),
+        ("`maxParallel`, `maxFailures` and `joinCount` of forEach", f"{limits.PARALLEL:,}"),
+        ("`maxIterations` of repeat", f"{limits.ITERATIONS:,}"),
+        ("error types in a `match`", f"{limits.MATCHES}"),
         ("`dependsOn`, `next`, cases of a switch", f"{limits.DEPENDS_ON}"),
         ("one expression", f"{expression_limits.SOURCE_LENGTH:,} characters"),
         ("an expression in a duration or a signal's name", f"{expression_limits.SHORT_SOURCE_LENGTH:,} characters"),
@@ -68,6 +74,11 @@ def _limits() -> str:
         ("a list made by range, split or flatten", f"{expression_limits.LIST_LENGTH:,} items"),
     ]
     return _table(("what", "at most"), rows)
+
+
+def _errors() -> str:
+    rows = [(f"`{one.name}`", one.meaning, "yes" if one.any_matches else "no") for one in RESERVED if not one.later]
+    return _table(("type", "when", "matched by `any`"), rows)
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -81,6 +92,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "later": lambda: _refusals(refusals.LATER),
     "refused": lambda: _refusals(refusals.REFUSED),
     "limits": _limits,
+    "errors": _errors,
     "node_fields": lambda: _names(NODE_FIELDS),
     "run_fields": lambda: _names(RUN_FIELDS),
 }
