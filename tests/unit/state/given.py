@@ -84,6 +84,19 @@ GIVEN: dict[str, Definition] = {
         {"name": "z", "dependsOn": ["p", "a"], "join": "any", "cancelRemaining": True},
     ),
     "event and deadline": definition({"name": "a", "waitForEvent": {}}, timeout="1h"),
+    "child": one(workflow={"subflow": "s"}),
+    "child with retry": one(workflow={"subflow": "s"}, retry=[{"maxRetries": 1, "initialDelay": "10s"}]),
+    "child with retry at once": one(workflow={"subflow": "s"}, retry=[{"maxRetries": 1, "initialDelay": "0s"}]),
+    "detached child": one(workflow={"subflow": "s", "detach": True}),
+    "child of no definition": one(workflow={"name": "missing"}),
+    "race with child": definition(
+        {"name": "p"},
+        {"name": "a", "workflow": {"subflow": "s"}},
+        {"name": "z", "dependsOn": ["p", "a"], "join": "any", "cancelRemaining": True},
+    ),
+    "lone with subflow": definition(
+        {"name": "a"}, subflows={"s": definition({"name": "w", "waitForEvent": {"name": "a"}}, subflow="s")}
+    ),
     "lone": definition({"name": "a"}),
     "lone with timeout": definition({"name": "a"}, timeout="1h"),
     "lone with output": definition({"name": "a"}, output={"v": "${nodes.a.output}"}),

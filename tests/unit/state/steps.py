@@ -5,11 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from partita.domain.payload import Payload
 from partita.domain.state.effects import Effects
-from partita.domain.state.events import CancelRequested, ControlsApplied, DeadlineReached, LateResult, SuspendRequested
-from partita.domain.state.rows import FROZEN
+from partita.domain.state.events import (
+    CancelRequested,
+    ChildFinished,
+    ControlsApplied,
+    DeadlineReached,
+    LateResult,
+    SignalGiven,
+    SuspendRequested,
+    WaitClosed,
+    WaitExpired,
+    WaitOpened,
+    WaitTimedOut,
+)
+from partita.domain.state.rows import FROZEN, ErrorInfo, Parent, RunStatus, SignalRow
 from tests.property.world import EPOCH, World
 
 
@@ -129,6 +142,63 @@ def signal_s1(world: World) -> Any:
     return world.signal("a", 1, id="s1")
 
 
+CHILD = UUID("0190a0b0-0000-7000-8000-000000000002")
+OWNER = UUID("0190a0b0-0000-7000-8000-000000000003")
+
+
+def start_subflow(world: World) -> Any:
+    """Start the run as a subflow, whose signals come to another run's mailbox."""
+    return world.start(subflow="s", mailbox_id=OWNER, parent=Parent(OWNER, "n", 0, 1), depth=1)
+
+
+def _child_finished(world: World, status: RunStatus, **more: Any) -> Any:
+    row = world.row("a")
+    child = row.detail.child if row.detail is not None else None
+    event = ChildFinished(node="a", index=0, attempt=row.attempt, child=child or CHILD, status=status, **more)
+    return world.send(event)
+
+
+def child_succeeds(world: World) -> Any:
+    """The child of ``a`` succeeds."""
+    return _child_finished(world, RunStatus.SUCCEEDED, output=Payload.of(1))
+
+
+def child_fails(world: World) -> Any:
+    """The child of ``a`` fails."""
+    return _child_finished(world, RunStatus.FAILED, error=ErrorInfo("boom", "boom happened"))
+
+
+def child_is_cancelled(world: World) -> Any:
+    """The child of ``a`` is cancelled."""
+    return _child_finished(world, RunStatus.CANCELLED, error=ErrorInfo("cancelled", "no longer wanted"))
+
+
+def signal_given(world: World) -> Any:
+    """The owner of the mailbox gives ``a`` a signal."""
+    signal = SignalRow("s1", "a", 3, Payload.of(1), "", world.now)
+    return world.send(SignalGiven(node="a", index=0, signal=signal, alternative=0, place=2, names=("a",)))
+
+
+def wait_timed_out(world: World) -> Any:
+    """The owner of the mailbox says that no signal came in time."""
+    return world.send(WaitTimedOut(node="a", index=0))
+
+
+def wait_opened(world: World) -> Any:
+    """A child waits for ``a``."""
+    return world.send(WaitOpened(child=CHILD, subflow="s", node="w", index=0, names=("a",)))
+
+
+def wait_closed(world: World) -> Any:
+    """A child does not wait any more."""
+    return world.send(WaitClosed(child=CHILD, node="w", index=0))
+
+
+def wait_expired(world: World) -> Any:
+    """A child has waited long enough."""
+    return world.send(WaitExpired(child=CHILD, node="w", index=0))
+
+
 def suspend(world: World) -> Any:
     """Suspend."""
     return world.suspend()
@@ -231,6 +301,7 @@ def effects_of(effects: Effects) -> set[str]:
         "work dropped": effects.drop_work,
         "wait": effects.waits,
         "waits dropped": effects.drop_waits,
+        "child's wait dropped": effects.drop_child_waits,
         "timers dropped": effects.drop_timers,
         "cleared": effects.clear,
         "output": effects.output is not None,
@@ -240,6 +311,7 @@ def effects_of(effects: Effects) -> set[str]:
         kept = "refused" if signal_.refused else "taken" if signal_.consumed_by else "buffered"
         found.add(f"signal {kept}")
     found |= {"signal refused" if taken.refused else "signal taken" for taken in effects.consumed}
+    found |= {f"message {type(message.event).__name__}" for message in effects.messages}
     reply = effects.reply
     if reply.outcome != "applied":
         found.add(f"reply {reply.outcome} {reply.reason}".strip())
