@@ -24,9 +24,11 @@ from partita.domain.model import (
     Definition,
     EventAlternative,
     EventSpec,
+    ForEach,
     Join,
     Node,
     NodeKind,
+    Repeat,
     Route,
     TaskSpec,
     Tier,
@@ -123,7 +125,34 @@ class _Parts:
         }
         if "input" in given:
             fields["input"] = self.template(given["input"])
-        return fields | self._kind(given)
+        return fields | self._loop(given) | self._kind(given)
+
+    def _loop(self, given: Manifest) -> dict[str, Any]:
+        if "forEach" in given:
+            return {"for_each": self._for_each(given["forEach"])}
+        return {"repeat": self._repeat(given["repeat"])} if "repeat" in given else {}
+
+    def _for_each(self, given: Manifest) -> ForEach:
+        failures = given.get("maxFailures")
+        percent = int(failures[:-1]) if isinstance(failures, str) else None
+        return ForEach(
+            items=self.template(given["items"]),
+            variable=given.get("as", "item"),
+            max_parallel=given.get("maxParallel", 100),
+            max_failures=None if percent is not None else failures,
+            max_failures_percent=percent,
+            join_count=given.get("joinCount", 0),
+            cancel_remaining=given.get("cancelRemaining", False),
+        )
+
+    def _repeat(self, given: Manifest) -> Repeat:
+        return Repeat(
+            until=self.condition(given.get("until")),
+            while_=self.condition(given.get("while")),
+            delay=self.duration(given.get("delay")),
+            max_iterations=given.get("maxIterations", 1_000),
+            collect=self.template(given["collect"]) if "collect" in given else None,
+        )
 
     def _kind(self, given: Manifest) -> dict[str, Any]:
         if "switch" in given:

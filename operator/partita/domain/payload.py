@@ -8,6 +8,7 @@ one small object around each document, against a parse and an encode of everythi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import isfinite
@@ -43,6 +44,17 @@ class Payload:
         """Wrap JSON text that is known to be valid, such as a column of the database."""
         return cls(text)
 
+    @classmethod
+    def joined(cls, parts: Iterable[Payload | None]) -> Payload:
+        """A list of documents, null for None, made of their texts without parsing them."""
+        return cls(f"[{','.join([_text_of(part) for part in parts])}]")
+
+    @classmethod
+    def keyed(cls, keys: Iterable[str], parts: Iterable[Payload | None]) -> Payload:
+        """An object of documents, made in the same way; keys are those of a stored object."""
+        members = [f"{orjson.dumps(key).decode()}:{_text_of(part)}" for key, part in zip(keys, parts, strict=True)]
+        return cls(f"{{{','.join(members)}}}")
+
     @property
     def value(self) -> Json:
         """The parsed document."""
@@ -70,6 +82,10 @@ class Payload:
 
     def __repr__(self) -> str:
         return f"Payload({self.text})"
+
+
+def _text_of(part: Payload | None) -> str:
+    return "null" if part is None else part.text
 
 
 def encode(value: Json, subject: str = "value") -> str:

@@ -12,7 +12,7 @@ from partita.domain.errors import InvalidError, Problem
 from partita.domain.expressions import limits
 from partita.domain.expressions.analysis import References
 from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxError
-from partita.domain.expressions.frame import Frame
+from partita.domain.expressions.frame import Frame, Meter
 from partita.domain.expressions.program import Program, compile_program
 from partita.domain.expressions.scanner import Token, scan
 from partita.domain.expressions.template import Template, compile_template, located
@@ -30,12 +30,16 @@ class Condition:
         self.refs: References = program.refs
         self._program = program
 
-    def test(self, scope: Mapping[str, Json]) -> bool:
-        """Whether it holds. Raises ExpressionError, also for a result that is not a boolean."""
+    def test(self, scope: Mapping[str, Json], meter: Meter | None = None) -> bool:
+        """Whether it holds; the meter counts what that takes. Raises ExpressionError, also for what is no boolean."""
+        frame = Frame(scope)
         try:
-            return _boolean(self._program.value(Frame(scope)))
+            return _boolean(self._program.value(frame))
         except ExpressionError as error:
             raise located(self._program.source, error) from error
+        finally:
+            if meter is not None:
+                frame.read(meter)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Condition) and self.source == other.source
@@ -95,11 +99,11 @@ class DurationTemplate:
         """Milliseconds, if the duration reads nothing."""
         return self._constant
 
-    def millis(self, scope: Mapping[str, Json]) -> int:
-        """Milliseconds. Raises ExpressionError for a result that is no duration."""
+    def millis(self, scope: Mapping[str, Json], meter: Meter | None = None) -> int:
+        """Milliseconds; the meter counts what that takes. Raises ExpressionError for a result that is no duration."""
         if self._constant is not None or self._template is None:
             return self._constant or 0
-        return _milliseconds(self.source, self._template.render(scope))
+        return _milliseconds(self.source, self._template.render(scope, meter))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DurationTemplate) and self.source == other.source

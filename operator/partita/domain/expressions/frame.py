@@ -6,10 +6,17 @@ Invariant: every loop, copy and search pays before it runs, so that exceeding th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from partita.domain.expressions import limits
 from partita.domain.expressions.errors import BudgetError, ExpressionError
 from partita.domain.payload import Json
+
+
+class Meter(Protocol):
+    """Counts what several evaluations have spent."""
+
+    visits: int
 
 
 class Frame:
@@ -29,6 +36,10 @@ class Frame:
         """Characters that they add up to."""
         self.hints = 1
         """Suggestions of a similar name that may still be looked for: a loop can miss a field thousands of times."""
+
+    def read(self, meter: Meter) -> None:
+        """Add what was spent so far to a meter."""
+        meter.visits += limits.VISITS - self.left
 
     def spend(self, visits: int) -> None:
         """Pay for work about to be done."""

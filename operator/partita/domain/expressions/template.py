@@ -15,7 +15,7 @@ from partita.domain.errors import InvalidError, Problem
 from partita.domain.expressions import limits
 from partita.domain.expressions.analysis import References, merged
 from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxError
-from partita.domain.expressions.frame import Frame
+from partita.domain.expressions.frame import Frame, Meter
 from partita.domain.expressions.program import Program, compile_program
 from partita.domain.expressions.scanner import Token, scan
 from partita.domain.expressions.values import Value, a_kind, text
@@ -38,11 +38,17 @@ class Template:
         self._render = render
         self._constant = constant
 
-    def render(self, scope: Mapping[str, Json]) -> Json:
-        """The value with every token replaced. Raises ExpressionError."""
+    def render(self, scope: Mapping[str, Json], meter: Meter | None = None) -> Json:
+        """The value with every token replaced; the meter counts what that takes. Raises ExpressionError."""
         if self._render is None:
             return self._constant
-        return self._render(Frame(scope))
+        frame = Frame(scope)
+        if meter is None:
+            return self._render(frame)
+        try:
+            return self._render(frame)
+        finally:
+            frame.read(meter)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and bool(self.source == other.source)

@@ -25,11 +25,11 @@ from partita.domain.state.events import (
     TaskFailed,
 )
 from partita.domain.state.failing import fail, oversize, while_handling
-from partita.domain.state.nodes import enqueue
+from partita.domain.state.launching import enqueue
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try, undo_tier
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind
-from partita.domain.state.scope import error_view, scope_of
+from partita.domain.state.scope import error_view, holds
 from partita.domain.state.undo import draining, unknown
 
 STALE = Reply("stale")
@@ -218,9 +218,9 @@ def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: 
     if not tiers and not asked.asked:
         return None
 
-    def holds(tier: Tier) -> bool:
+    def takes(tier: Tier) -> bool:
         when = tier.when
-        return when is None or when.test(scope_of(draft, plan, when.refs, error=error_view(error)))
+        return when is None or holds(draft, plan, when, row, error=error_view(error))
 
     return next_try(
         tiers,
@@ -231,5 +231,5 @@ def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: 
         asked_limit=draft.limits.asked_retries,
         now=draft.now,
         share=jitter_share(draft.run.id, plan.name, row.index, row.attempt),
-        holds=holds,
+        holds=takes,
     )

@@ -21,7 +21,7 @@ from partita.domain.state.events import ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import Detail, ErrorInfo, NodeState, Parent, TaskRow
-from partita.domain.state.scope import scope_of
+from partita.domain.state.scope import millis
 
 
 def spec_of(plan: NodePlan) -> WorkflowSpec:
@@ -36,7 +36,7 @@ def start_child(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     detached. Raises Lacking, ExpressionError.
     """
     spec = spec_of(plan)
-    timeout_ms = _timeout(draft, plan)
+    timeout_ms = _timeout(draft, plan, row)
     version = _version(draft, spec, row)
     error = _refusal(draft, spec, version)
     if error is not None:
@@ -60,11 +60,11 @@ def tell_children(draft: Draft, event: SuspendRequested | ResumeRequested) -> No
             draft.send(row.detail.child, event)
 
 
-def _timeout(draft: Draft, plan: NodePlan) -> int | None:
+def _timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> int | None:
     template = plan.node.timeout
     if template is None or plan.timeout_ms is not None:
         return plan.timeout_ms
-    return template.millis(scope_of(draft, plan, template.refs))
+    return millis(draft, plan, template, row)
 
 
 def _version(draft: Draft, spec: WorkflowSpec, row: TaskRow) -> int:

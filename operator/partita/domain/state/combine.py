@@ -16,7 +16,7 @@ def absorb(slice_: Slice, effects: Effects) -> Slice:
     outputs = slice_.outputs
     fresh = slice_.run is None
     if effects.tasks:
-        made = [key for key in effects.tasks if key not in tasks]
+        made = [key for key in effects.tasks if key not in tasks and key not in effects.unread]
         if made:
             outputs = outputs.union(made)
         tasks = {**tasks, **effects.tasks}
@@ -66,6 +66,7 @@ def merge(first: Effects, second: Effects) -> Effects:
     second.input = second.input or first.input
     second.output = second.output or first.output
     second.tasks = {**first.tasks, **second.tasks}
+    second.unread |= first.unread
     second.visible |= first.visible
     second.urgent |= first.urgent
     second.history = first.history + second.history

@@ -19,9 +19,11 @@ from partita.domain.state.ending import CANCEL_REQUESTED, end_run
 from partita.domain.state.error_types import CANCELLED, EXPRESSION
 from partita.domain.state.events import CancelRequested, ControlsApplied, Reply, ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
+from partita.domain.state.launching import enqueue
+from partita.domain.state.loops import start_part
 from partita.domain.state.mailbox import CONSUMED, RUN_FINISHED, receive
 from partita.domain.state.node_cancels import cancel_nodes
-from partita.domain.state.nodes import enqueue, start
+from partita.domain.state.nodes import start
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import (
     FROZEN,
@@ -109,7 +111,7 @@ def _restart_nodes(draft: Draft) -> None:
     """Start what was parked, and queue again what no worker holds, in the order of the definition."""
     leased = draft.leased()
     order = draft.plan.nodes
-    for row in sorted(draft.unsettled(), key=lambda one: order[one.node].order):
+    for row in sorted(draft.unsettled(), key=lambda one: (order[one.node].order, one.index)):
         if draft.ended:
             return
         try:
@@ -124,6 +126,8 @@ def _restart_nodes(draft: Draft) -> None:
 def _start_parked(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     if plan.undoes is not None:
         start_undo(draft, row.key)
+    elif plan.is_part(row.index):
+        start_part(draft, plan, row)
     else:
         start(draft, plan, row)
 

@@ -31,6 +31,7 @@ from partita.domain.state.events import (
     Event,
     LateResult,
     LeaseLost,
+    LoopContinued,
     ResumeRequested,
     RunStarted,
     ScheduleToStartExpired,
@@ -47,6 +48,7 @@ from partita.domain.state.events import (
 )
 from partita.domain.state.late import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
+from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import receive
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
 
@@ -75,6 +77,11 @@ def _signal_received(draft: Draft, event: SignalReceived) -> None:
     propagate(draft)
 
 
+def _loop_continued(draft: Draft, event: LoopContinued) -> None:
+    loop_continued(draft, event)
+    propagate(draft)
+
+
 _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {  # Any: each handler takes the type of its key
     RunStarted: run_started,
     TaskCompleted: task_completed,
@@ -96,4 +103,5 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {  # Any: each handler 
     WaitExpired: wait_expired,
     SignalGiven: signal_given,
     WaitTimedOut: wait_timed_out,
+    LoopContinued: _loop_continued,
 }

@@ -29,7 +29,7 @@ from partita.domain.state.effects import (
     Slice,
     TimerKey,
 )
-from partita.domain.state.events import Event, Reply
+from partita.domain.state.events import Event, LoopContinued, Reply
 from partita.domain.state.plan import NodePlan, Plan, plan_of
 from partita.domain.state.rows import (
     ACTIVE,
@@ -66,6 +66,7 @@ class Draft:
         "ended",
         "fresh",
         "limits",
+        "made",
         "need",
         "now",
         "parts",
@@ -75,6 +76,7 @@ class Draft:
         "signals_left",
         "slice",
         "tasks",
+        "visits",
         "waits_left",
     )
 
@@ -93,6 +95,10 @@ class Draft:
         """The run ends without undo and finally."""
         self.cause: NodeKey | None = None
         """The node that ended the run."""
+        self.made = 0
+        """Rows of items that were made."""
+        self.visits = 0
+        """What the expressions evaluated so far have spent (see ``expressions.limits.VISITS``)."""
         self.need: Need | None = None
         self.effects = Effects(run)
         self.tasks = self.effects.tasks
@@ -121,6 +127,19 @@ class Draft:
             self.lacking().rows.add(key)
             raise Lacking
         return row
+
+    def known(self, key: NodeKey) -> TaskRow | None:
+        """A row as this decision has left it if it has been loaded; otherwise None."""
+        return self.tasks.get(key) or self.slice.tasks.get(key)
+
+    def input_of(self, row: TaskRow) -> Payload:
+        """The stored input of a row. Raises Lacking."""
+        if row.input is None:
+            need = self.lacking()
+            need.rows.add(row.key)
+            need.outputs.add(row.key)
+            raise Lacking
+        return row.input
 
     def rows(self) -> list[TaskRow]:
         """Every row as this decision has left it. Raises Lacking."""
@@ -240,6 +259,18 @@ class Draft:
         key = NodeKey(plan.name, index)
         row = self.tasks[key] = _new_row(plan, key)
         return row
+
+    def unread(self, plan: NodePlan, index: int) -> TaskRow:
+        """The image of an item that was made and has not started: what its row holds is known without reading it."""
+        row = self.make(plan, index)
+        self.effects.unread.add(row.key)
+        return row
+
+    def later(self, node: str = "") -> None:
+        """Go on with a loop in a transaction of its own."""
+        message = Message(self.run.id, LoopContinued(node=node))
+        if message not in self.effects.messages:
+            self.effects.messages.append(message)
 
     def activate(self, row: TaskRow, state: NodeState) -> None:
         """The node begins, or goes on, to be Queued or Waiting."""

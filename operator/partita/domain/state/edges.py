@@ -13,7 +13,7 @@ from partita.domain.state.liveness import live_edges
 from partita.domain.state.loops import part_settled
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import NodePlan, Verdict
-from partita.domain.state.releasing import release
+from partita.domain.state.releasing import cancel_parts, release
 from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, TaskRow
 from partita.domain.state.undo import undone
 
@@ -52,10 +52,13 @@ def _follow(draft: Draft) -> None:
 
 
 def _part_settled(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    if plan.undoes is not None:
-        undone(draft, row)
-    elif plan.stage is draft.run.stage:
-        part_settled(draft, plan, row)
+    try:
+        if plan.undoes is not None:
+            undone(draft, row)
+        elif plan.stage is draft.run.stage:
+            part_settled(draft, plan, row)
+    except Lacking:
+        return  # what else has settled may lack rows too
 
 
 def _note_skipped(draft: Draft, skipped: list[str], stepped: list[str]) -> None:
@@ -119,6 +122,7 @@ def _cancel_sources(draft: Draft, joined: NodePlan) -> None:
 
 def _cancel(draft: Draft, plan: NodePlan, row: TaskRow | None, error: ErrorInfo) -> None:
     image = draft.image(plan, row)
+    cancel_parts(draft, plan, image, error)
     release(draft, plan, image)
     image.error = error
     draft.settle(plan, image, NodeState.CANCELLED)

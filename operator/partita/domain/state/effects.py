@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from partita.domain.expressions.limits import VISITS
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.record import record
@@ -203,6 +204,8 @@ class Effects:
     output: Payload | None = None
     """The run's output, set when it ends."""
     tasks: dict[NodeKey, TaskRow] = field(default_factory=dict)
+    unread: set[NodeKey] = field(default_factory=set)
+    """After-images of rows that are stored although the slice does not hold them: items of a loop whose turn came."""
     enqueue: dict[NodeKey, Enqueue] = field(default_factory=dict)
     timers: dict[TimerKey, TimerRow] = field(default_factory=dict)
     """New or moved timers."""
@@ -250,6 +253,8 @@ class Limits:
     loop_items: int = 10_000
     loop_chunk: int = 500
     """Items of a forEach that one transaction makes."""
+    visits: int = VISITS
+    """What the expressions of one decision may spend before it leaves the rest to a transaction of its own."""
     drain_ms: int = 60_000
     """How long undo waits for attempts in flight."""
     undo_tries: int = 5

@@ -15,7 +15,7 @@ from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE
 from partita.domain.state.rows import ErrorInfo, NodeKey, RunStatus, coming
-from partita.domain.state.scope import scope_of
+from partita.domain.state.scope import render
 
 NODE_FAILED: Final = "NodeFailed"
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
@@ -73,7 +73,7 @@ def _evaluate_output(draft: Draft) -> ErrorInfo | None:
     if template is None:
         return None
     try:
-        output = Payload.of(template.render(scope_of(draft, None, template.refs)))
+        output = Payload.of(render(draft, None, template))
         size = output.size()
     except ExpressionError as error:
         return ErrorInfo(EXPRESSION, f"output: {error.message}")

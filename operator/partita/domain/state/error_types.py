@@ -44,6 +44,9 @@ UNKNOWN_TASK_TYPE: Final = "unknown_task_type"
 DEFINITION_NOT_FOUND: Final = "definition_not_found"
 INVALID_INPUT: Final = "invalid_input"
 DEPTH_EXCEEDED: Final = "depth_exceeded"
+MAX_ITERATIONS: Final = "max_iterations"
+TOO_MANY_ITEMS: Final = "too_many_items"
+TOO_FEW_ITEMS: Final = "too_few_items"
 
 RESERVED: Final = (
     ErrorType(TIMEOUT, "an attempt, a wait for an event or the whole run took longer than its timeout"),
@@ -61,7 +64,9 @@ RESERVED: Final = (
     ErrorType(DEFINITION_NOT_FOUND, "the definition, or the version of it, that a child is to run does not exist"),
     ErrorType(INVALID_INPUT, "the input of a child does not fit the inputSchema of its definition"),
     ErrorType(DEPTH_EXCEEDED, "a child would have more ancestors than are allowed"),
-    ErrorType("max_iterations", "a repeat did not end within maxIterations", later=True),
+    ErrorType(MAX_ITERATIONS, "a repeat did not end within maxIterations"),
+    ErrorType(TOO_MANY_ITEMS, "a forEach has more items than are allowed"),
+    ErrorType(TOO_FEW_ITEMS, "a forEach has fewer items than its joinCount"),
     ErrorType(
         "http_*",
         "partita.http got a status that it does not expect, such as http_404, or no usable answer, "

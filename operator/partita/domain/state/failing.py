@@ -14,7 +14,7 @@ from partita.domain.state.ending import NODE_FAILED, come_to, end_run, finally_f
 from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE, matches
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, Stage, TaskRow
-from partita.domain.state.scope import error_view, scope_of
+from partita.domain.state.scope import error_view, holds
 
 
 def fail(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
@@ -49,6 +49,13 @@ def _unhandled(draft: Draft, plan: NodePlan, error: ErrorInfo) -> None:
         come_to(draft, RunStatus.FAILED, NODE_FAILED, error)
 
 
+def fail_to_start(draft: Draft, plan: NodePlan, row: TaskRow | None, error: ErrorInfo) -> None:
+    """The node has failed for good before it began. Raises Lacking."""
+    image = draft.image(plan, row)
+    image.fired = True
+    fail(draft, plan, image, error)
+
+
 def settle_failed(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, route: tuple[str, ...] | None) -> None:
     """The node is Failed; ``route`` is what was chosen instead of its plain edges, None for nothing."""
     row.error = error
@@ -71,6 +78,6 @@ def _route(draft: Draft, plan: NodePlan, error: ErrorInfo) -> Route | None:
     for route in plan.node.on_error:
         if not matches(route.match, error.type):
             continue
-        if route.when is None or route.when.test(scope_of(draft, plan, route.when.refs, error=error_view(error))):
+        if route.when is None or holds(draft, plan, route.when, error=error_view(error)):
             return route
     return None

@@ -15,7 +15,7 @@ from partita.domain.state.error_types import EXPRESSION
 from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, RunStatus, Stage, TaskRow
-from partita.domain.state.scope import scope_of
+from partita.domain.state.scope import render
 
 
 def start_fail(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
@@ -39,7 +39,7 @@ def _error(draft: Draft, plan: NodePlan) -> ErrorInfo:
     if spec.message is None:
         return ErrorInfo(spec.type, "")
     try:
-        message = spec.message.render(scope_of(draft, plan, spec.message.refs))
+        message = render(draft, plan, spec.message)
     except ExpressionError as error:
         return ErrorInfo(EXPRESSION, error.message)
     if not isinstance(message, str):
@@ -58,7 +58,7 @@ def start_succeed(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     spec = plan.node.succeed
     assert spec is not None  # noqa: S101  # exactly the field of its kind is set
     template = spec.output
-    output = NULL if template is None else Payload.of(template.render(scope_of(draft, plan, template.refs)))
+    output = NULL if template is None else Payload.of(render(draft, plan, template))
     error = oversize(draft, output, "output")
     image = draft.image(plan, row)
     image.fired = True

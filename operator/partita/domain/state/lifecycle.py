@@ -18,6 +18,7 @@ from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import DEADLINE_EXCEEDED, end_run
 from partita.domain.state.error_types import TIMEOUT
 from partita.domain.state.events import DeadlineReached, Reply, RunStarted, TimerDue
+from partita.domain.state.loops import delay_over
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import plan_of
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, Stage, TimerKind, TimerRow
@@ -28,6 +29,7 @@ _TIMED = {
     TimerKind.WAIT: ("wait",),
     TimerKind.EVENT_TIMEOUT: ("waitForEvent",),
     TimerKind.BACKOFF: ("task", "workflow"),
+    TimerKind.DELAY: ("task", "workflow"),
 }
 """The kinds of node that each kind of timer belongs to."""
 
@@ -152,6 +154,10 @@ def _node_timer_due(draft: Draft, event: TimerDue) -> None:
     draft.begin()
     if event.kind is TimerKind.BACKOFF:
         backoff_over(draft, plan, row)
+        return
+    if event.kind is TimerKind.DELAY:
+        delay_over(draft, plan, row)
+        propagate(draft)
         return
     draft.note("TimerDue", key=plan.key, details={"kind": event.kind.value})
     draft.visible(urgent=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from partita.domain.state.draft import Draft
 from partita.domain.state.error_types import CANCELLED
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.releasing import cancel_quietly, release
+from partita.domain.state.releasing import cancel_parts, release
 from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, Stage
 
 
@@ -44,10 +44,8 @@ def _can_be(draft: Draft, plan: NodePlan) -> bool:
 
 def cancel_node(draft: Draft, plan: NodePlan, error: ErrorInfo) -> None:
     """The node, with all parts of a loop, is Cancelled; its edges are followed later. Raises Lacking."""
-    parts = [row for row in draft.unsettled() if row.node == plan.name and row.index >= 0] if plan.loop else []
-    for part in parts:
-        cancel_quietly(draft, plan, draft.image(plan, part), error)
     image = draft.image(plan, draft.row(plan.key))
+    cancel_parts(draft, plan, image, error)
     release(draft, plan, image)
     image.error = error
     draft.settle(plan, image, NodeState.CANCELLED)

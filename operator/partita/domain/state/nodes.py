@@ -10,17 +10,19 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from partita.domain.errors import InvalidError
-from partita.domain.expressions import DurationTemplate, ExpressionError
+from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Json, Payload
-from partita.domain.state.children import start_child
 from partita.domain.state.draft import Draft
-from partita.domain.state.effects import Enqueue, TimerKey
+from partita.domain.state.effects import TimerKey
 from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
-from partita.domain.state.failing import fail, oversize
+from partita.domain.state.failing import fail_to_start, oversize
 from partita.domain.state.final_nodes import start_fail, start_succeed
+from partita.domain.state.foreach import start_for_each
+from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind, TimerRow
-from partita.domain.state.scope import scope_of
+from partita.domain.state.repeat import start_repeat
+from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind, TimerRow
+from partita.domain.state.scope import holds, millis, render
 from partita.domain.state.waiting import begin_wait
 
 
@@ -32,14 +34,14 @@ def start(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
         return
     try:
         when = plan.node.when
-        if when is not None and not when.test(scope_of(draft, plan, when.refs)):
+        if when is not None and not holds(draft, plan, when):
             step_over(draft, plan, row)
         else:
-            _STARTERS[plan.kind](draft, plan, row)
+            _STARTERS[plan.starts](draft, plan, row)
     except ExpressionError as error:
-        _fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
+        fail_to_start(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
     except InvalidError as error:
-        _fail(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
+        fail_to_start(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
 
 
 def step_over(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
@@ -50,103 +52,40 @@ def step_over(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     draft.settle(plan, image, NodeState.SKIPPED)
 
 
-def _fail(draft: Draft, plan: NodePlan, row: TaskRow | None, error: ErrorInfo) -> None:
-    image = draft.image(plan, row)
-    image.fired = True
-    fail(draft, plan, image, error)
-
-
 def _start_attempts(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     """A task or a child: its input is evaluated once, for all its attempts."""
     payload = plan.input
     if payload is None:
         template = plan.node.input
         assert template is not None  # noqa: S101  # a node without input has a constant one
-        payload = Payload.of(template.render(scope_of(draft, plan, template.refs)))
+        payload = Payload.of(render(draft, plan, template))
         error = oversize(draft, payload, "input", INPUT_TOO_LARGE)
         if error is not None:
-            _fail(draft, plan, row, error)
+            fail_to_start(draft, plan, row, error)
             return
     image = draft.image(plan, row)
     image.input = payload
     launch(draft, plan, image)
 
 
-def launch(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    """Begin the first attempt of a row (an image) that has its input: of a plain node or of a part of a loop.
-
-    Raises Lacking, ExpressionError.
-    """
-    row.attempt = 1
-    try:
-        enqueue(draft, plan, row)
-    except ExpressionError:
-        row.attempt = 0
-        raise
-
-
-def enqueue(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    """Begin the attempt that the row (an image) counts, unless the run is suspended. Raises Lacking, ExpressionError.
-
-    A Queued row without a ready row is what a suspended run has: the run's resumption begins its attempt.
-    """
-    if draft.suspended:
-        draft.activate(row, NodeState.QUEUED)
-    elif plan.kind == "workflow":
-        start_child(draft, plan, row)
-    else:
-        timeout_ms = attempt_timeout(draft, plan)
-        draft.activate(row, NodeState.QUEUED)
-        _offer(draft, plan, row, timeout_ms)
-
-
-def _offer(draft: Draft, plan: NodePlan, row: TaskRow, timeout_ms: int) -> None:
-    node = plan.node
-    task = node.task
-    assert task is not None  # noqa: S101  # exactly the field of its kind is set
-    row.queued_at = draft.now
-    draft.effects.enqueue[NodeKey(row.node, row.index)] = Enqueue(
-        plan.name,
-        row.index,
-        row.attempt,
-        task.type,
-        task.queue,
-        draft.run.priority if node.priority is None else node.priority,
-        timeout_ms,
-        node.schedule_to_start_ms,
-    )
-
-
-def attempt_timeout(draft: Draft, plan: NodePlan) -> int:
-    """The attempt's timeout in ms. Raises Lacking, ExpressionError."""
-    if plan.timeout_ms is not None:
-        return plan.timeout_ms
-    template = plan.node.timeout
-    return draft.limits.attempt_timeout_ms if template is None else _millis(draft, plan, template)
-
-
-def _millis(draft: Draft, plan: NodePlan, template: DurationTemplate) -> int:
-    return template.millis(scope_of(draft, plan, template.refs))
-
-
 def _start_switch(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     for number, case in enumerate(plan.node.switch):
-        if case.when is None or case.when.test(scope_of(draft, plan, case.when.refs)):
+        if case.when is None or holds(draft, plan, case.when):
             image = draft.image(plan, row)
             image.fired = True
             image.route = case.next
             draft.complete(plan, image, Payload.of({"case": number, "next": list(case.next)}))
             return
-    _fail(draft, plan, row, ErrorInfo(NO_CASE_MATCHED, "no case is true and there is no case without when"))
+    fail_to_start(draft, plan, row, ErrorInfo(NO_CASE_MATCHED, "no case is true and there is no case without when"))
 
 
 def _start_compute(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     template = plan.node.compute
     assert template is not None  # noqa: S101  # exactly the field of its kind is set
-    output = Payload.of(template.render(scope_of(draft, plan, template.refs)))
+    output = Payload.of(render(draft, plan, template))
     error = oversize(draft, output, "output")
     if error is not None:
-        _fail(draft, plan, row, error)
+        fail_to_start(draft, plan, row, error)
         return
     image = draft.image(plan, row)
     image.fired = True
@@ -169,9 +108,9 @@ def _wait_end(draft: Draft, plan: NodePlan) -> datetime:
     spec = plan.node.wait
     assert spec is not None  # noqa: S101  # exactly the field of its kind is set
     if spec.duration is not None:
-        return draft.now + timedelta(milliseconds=_millis(draft, plan, spec.duration))
+        return draft.now + timedelta(milliseconds=millis(draft, plan, spec.duration))
     assert spec.until is not None  # noqa: S101  # exactly one of the two is set
-    return _as_time(spec.until.render(scope_of(draft, plan, spec.until.refs)))
+    return _as_time(render(draft, plan, spec.until))
 
 
 def _as_time(value: Json) -> datetime:
@@ -187,6 +126,8 @@ def _as_time(value: Json) -> datetime:
 
 
 _STARTERS: dict[str, Callable[[Draft, NodePlan, TaskRow | None], None]] = {
+    "forEach": start_for_each,
+    "repeat": start_repeat,
     "task": _start_attempts,
     "workflow": _start_attempts,
     "switch": _start_switch,

@@ -47,6 +47,7 @@ class NodePlan:
         "order",
         "predecessors",
         "stage",
+        "starts",
         "timeout_ms",
         "tracked",
         "undo",
@@ -65,6 +66,8 @@ class NodePlan:
         """The row at which edges end; a loop has one row more for each item or iteration, an undo one for each row
         that is reversed."""
         self.kind = node.kind.value
+        self.starts = self.loop or self.kind
+        """What its start depends on: a loop, or the kind."""
         self.join = node.join
         self.needed = node.join_count if node.join is Join.COUNT else 1
         self.order = 0
@@ -76,8 +79,8 @@ class NodePlan:
         """Whether its row must be looked at when an edge settles (joins, and nodes that a join may cancel)."""
         self.ancestors: tuple[NodePlan, ...] = ()
         """With ``cancelRemaining``: everything upstream, nearest first."""
-        self.input: Payload | None = None if self.loop or undoes is not None else _constant(node.input)
-        """The attempt's input where it is the same for every run."""
+        self.input: Payload | None = None if undoes is not None else _constant(node.input)
+        """The attempt's input where it is the same for every run (and every item)."""
         self.timeout_ms: int | None = node.timeout.constant if node.timeout is not None else None
         """The timeout where it is the same for every run."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from partita.domain.state.draft import Draft
+from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.events import CancelRequested, WaitClosed
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ACTIVE, ErrorInfo, NodeState, TaskRow, TimerKind
+from partita.domain.state.rows import ACTIVE, SETTLED, ErrorInfo, Loop, NodeKey, NodeState, TaskRow, TimerKind
 
 _NO_LONGER: Final = "the parent no longer waits for it"
 _TIMERS: Final = (TimerKind.WAIT, TimerKind.EVENT_TIMEOUT, TimerKind.BACKOFF, TimerKind.DELAY)
@@ -43,6 +43,34 @@ def mark_cancelled(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo)
     row.error = error
     row.finished_at = draft.now
     draft.run.done += not plan.is_part(row.index)
+
+
+def cancel_parts(draft: Draft, plan: NodePlan, group: TaskRow, error: ErrorInfo, *, started: bool = True) -> None:
+    """Cancel the items or iterations of a loop (``group``: its row) that have not settled; with ``started`` false only
+    those that wait for their turn. Their group is not told. Raises Lacking.
+    """
+    loop = group.detail.loop if group.detail is not None else None
+    if loop is None:
+        return
+    for row in _unsettled_parts(draft, plan, loop) if started else ():
+        cancel_quietly(draft, plan, row, error)
+    for index in range(loop.next, loop.born):
+        stored = draft.known(NodeKey(plan.name, index))
+        row = draft.unread(plan, index) if stored is None else draft.image(plan, stored)
+        mark_cancelled(draft, plan, row, error)
+
+
+def _unsettled_parts(draft: Draft, plan: NodePlan, loop: Loop) -> list[TaskRow]:
+    """Images of those whose turn has come. Raises Lacking."""
+    keys = [NodeKey(plan.name, index) for index in range(loop.next)]
+    rows = [draft.known(key) for key in keys]
+    missing = {key for key, row in zip(keys, rows, strict=True) if row is None}
+    if missing:
+        need = draft.lacking()
+        need.whole |= len(missing) > draft.limits.loop_chunk
+        need.rows |= set() if need.whole else missing
+        raise Lacking
+    return [draft.image(plan, row) for row in rows if row is not None and row.state not in SETTLED]
 
 
 def let_go(draft: Draft, plan: NodePlan, row: TaskRow, mode: Literal["Graceful", "Now"] = "Graceful") -> None:

@@ -184,10 +184,17 @@ class Loop:
     next: int = 0
     """The first index that has not started."""
     running: int = 0
+    """Parts that are Queued or Waiting; those that a suspension keeps from starting are not."""
     completed: int = 0
     failed: int = 0
     closing: str = ""
     """Why no further item starts while some are in flight: ``joined`` or ``failed``; empty while it goes on."""
+    keyed: bool = False
+    """The items are those of an object."""
+    faulty: int = 0
+    """Items made and not started whose input could not be evaluated; their rows keep the error until their turn."""
+    size: int = 0
+    """Bytes that the outputs, or what was collected, come to so far; so that too much is never loaded."""
 
 
 @record(kw_only=True)

@@ -9,19 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from partita.domain.expressions import References
+from partita.domain.expressions import Condition, DurationTemplate, References, Template
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.liveness import edge_is_live
+from partita.domain.state.parts import part_names, partial_output
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, Stage, TaskRow, coming
 
 Scope = dict[str, Json]
+_UNFINISHED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
 _NO_NODE: dict[str, Json] = {"output": None, "error": None, "state": "Pending", "attempt": 0, "event": None}
 
 
-def scope_of(draft: Draft, plan: NodePlan | None, refs: References, **more: Json) -> Scope:
-    """The scope for an expression of a node (None: of the run). Raises Lacking.
+def render(draft: Draft, plan: NodePlan | None, template: Template, row: TaskRow | None = None, **more: Json) -> Json:
+    """The value of a template of a node (None: of the run). Raises Lacking, ExpressionError."""
+    return template.render(scope_of(draft, plan, template.refs, row, **more), draft)
+
+
+def holds(draft: Draft, plan: NodePlan, condition: Condition, row: TaskRow | None = None, **more: Json) -> bool:
+    """Whether a condition of a node is true. Raises Lacking, ExpressionError."""
+    return condition.test(scope_of(draft, plan, condition.refs, row, **more), draft)
+
+
+def millis(draft: Draft, plan: NodePlan, template: DurationTemplate, row: TaskRow | None = None, **more: Json) -> int:
+    """The milliseconds of a duration of a node. Raises Lacking, ExpressionError."""
+    return template.millis(scope_of(draft, plan, template.refs, row, **more), draft)
+
+
+def scope_of(draft: Draft, plan: NodePlan | None, refs: References, row: TaskRow | None = None, **more: Json) -> Scope:
+    """The scope for an expression of a node (None: of the run), or of one item or iteration of it. Raises Lacking.
 
     ``more`` are names that the place of the expression adds, such as ``error``.
     """
@@ -31,21 +48,27 @@ def scope_of(draft: Draft, plan: NodePlan | None, refs: References, **more: Json
         if refs.nodes:
             scope["nodes"] = _views(draft, refs.nodes)
         if names:
-            if "input" in names and "input" not in more:
-                scope["input"] = draft.input().value
-            if "config" in names:
-                scope["config"] = draft.slice.definition.config
-            if "now" in names:
-                scope["now"] = draft.now
-            if "run" in names:
-                scope["run"] = run_view(draft)
-            if "from" in names and plan is not None:
-                scope["from"] = _live_predecessors(draft, plan)
+            _add_names(draft, plan, names, scope)
+            if row is not None and plan is not None and plan.loop and plan.is_part(row.index):
+                scope |= part_names(draft, plan, row.index, names)
     except Lacking:
         if draft.slice.whole:
             _foresee_downstream(draft, plan)
         raise
     return scope
+
+
+def _add_names(draft: Draft, plan: NodePlan | None, names: frozenset[str], scope: Scope) -> None:
+    if "input" in names and "input" not in scope:
+        scope["input"] = draft.input().value
+    if "config" in names:
+        scope["config"] = draft.slice.definition.config
+    if "now" in names:
+        scope["now"] = draft.now
+    if "run" in names:
+        scope["run"] = run_view(draft)
+    if "from" in names and plan is not None:
+        scope["from"] = _live_predecessors(draft, plan)
 
 
 def _views(draft: Draft, names: Iterable[str]) -> dict[str, Json]:
@@ -66,7 +89,10 @@ def _view(draft: Draft, plan: NodePlan) -> Json:
     if row is None:
         return _NO_NODE
     output = event = None
-    if row.state is NodeState.COMPLETED:
+    if plan.loop and row.state in _UNFINISHED:
+        partial = partial_output(draft, plan, row)
+        output = partial.value if partial is not None else None
+    elif row.state is NodeState.COMPLETED:
         if not draft.payloads_loaded(row):
             draft.lacking().outputs.add(plan.key)
             raise Lacking

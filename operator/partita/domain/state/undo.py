@@ -19,7 +19,7 @@ from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE
 from partita.domain.state.failing import fail, oversize
-from partita.domain.state.nodes import launch
+from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import (
     GROUP,
@@ -32,7 +32,7 @@ from partita.domain.state.rows import (
     TaskRow,
     TimerKind,
 )
-from partita.domain.state.scope import error_view, scope_of
+from partita.domain.state.scope import error_view, render
 
 _DRAIN: Final = TimerKey(TimerKind.DRAIN, "", 0)
 _PAYLOADS: Final = frozenset({"input", "output"})
@@ -148,7 +148,7 @@ def _input(draft: Draft, plan: NodePlan, index: int) -> Payload:
     template = plan.node.input
     if template is None:
         return Payload("{}", {})
-    return Payload.of(template.render(scope_of(draft, plan, template.refs, **_reversed(draft, plan, index))))
+    return Payload.of(render(draft, plan, template, **_reversed(draft, plan, index)))
 
 
 def _reversed(draft: Draft, plan: NodePlan, index: int) -> dict[str, Json]:

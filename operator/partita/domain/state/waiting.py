@@ -20,7 +20,7 @@ from partita.domain.state.events import WaitExpired, WaitOpened
 from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, SignalRow, TaskRow, TimerKind, TimerRow, WaitRow
-from partita.domain.state.scope import scope_of
+from partita.domain.state.scope import holds, millis, render
 
 
 def event_of(plan: NodePlan) -> EventSpec:
@@ -90,10 +90,10 @@ def _timeout_at(draft: Draft, plan: NodePlan) -> datetime | None:
     template = plan.node.timeout
     if template is None:
         return None
-    millis = plan.timeout_ms
-    if millis is None:
-        millis = template.millis(scope_of(draft, plan, template.refs))
-    return draft.now + timedelta(milliseconds=millis)
+    wait_ms = plan.timeout_ms
+    if wait_ms is None:
+        wait_ms = millis(draft, plan, template)
+    return draft.now + timedelta(milliseconds=wait_ms)
 
 
 def _names(draft: Draft, plan: NodePlan, spec: EventSpec) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _names(draft: Draft, plan: NodePlan, spec: EventSpec) -> tuple[str, ...]:
     names: list[str] = []
     for alternative in spec.alternatives:
         template = alternative.name
-        name = template.render(scope_of(draft, plan, template.refs))
+        name = render(draft, plan, template)
         if not isinstance(name, str) or not name:
             raise ExpressionError(f"waitForEvent.name: expected a name, got {name!r}")
         names.append(name)
@@ -177,7 +177,7 @@ def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
         return False
     row.output = collected
     try:
-        return until.test(scope_of(draft, plan, until.refs, events=events))
+        return holds(draft, plan, until, events=events)
     except ExpressionError as error:
         _stop_waiting(draft, plan, row)
         fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
@@ -239,7 +239,7 @@ def time_out(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
 
 def _go_on(draft: Draft, plan: NodePlan, row: TaskRow, output: Template) -> None:
     try:
-        payload = Payload.of(output.render(scope_of(draft, plan, output.refs)))
+        payload = Payload.of(render(draft, plan, output))
         too_large = oversize(draft, payload, "output")
     except ExpressionError as error:
         fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
