@@ -219,7 +219,9 @@ anything = st.recursive(
         | st.dictionaries(
             st.sampled_from(
                 ["name", "task", "type", "nodes", "switch", "next", "when", "wait", "waitForEvent", "dependsOn", "join",
-                 "input", "compute", "retry", "onError", "timeout", "schema", "anyOf", "onTimeout", "match", "x"]
+                 "input", "compute", "retry", "onError", "timeout", "schema", "anyOf", "onTimeout", "match", "x",
+                 "subflows", "finally", "forEach", "items", "as", "repeat", "until", "while", "undo", "workflow",
+                 "subflow", "fail", "succeed", "joinCount", "maxFailures", "collect", "cancelNodes"]
             ),
             inner,
             max_size=4,

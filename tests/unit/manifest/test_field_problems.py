@@ -60,6 +60,7 @@ def test_later_features_that_are_switched_off_are_no_problem() -> None:
             {"apiVersion": "argoproj.io/v1alpha1"},
             ["apiVersion: is 'argoproj.io/v1alpha1'; expected partita.dev/v1alpha1"],
         ),
+        ({"apiVersion": None}, ["apiVersion: is missing; expected partita.dev/v1alpha1"]),
         ({"metadata": {}}, ["metadata.name: is missing; expected the object's name"]),
         ({"metadata": None}, ["metadata.name: is missing; expected the object's name"]),
         ({"spec": None}, ["spec: is null; expected an object with nodes"]),

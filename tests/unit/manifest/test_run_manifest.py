@@ -43,6 +43,7 @@ def test_a_run_with_everything() -> None:
             ttlSecondsAfterFinished=0,
             suspend=True,
             cancel={"mode": "Now", "reason": "because"},
+            cancelNodes=["pack", "ship"],
             signals=[{"id": "a1", "name": "approval", "payload": {"by": "me"}}, {"id": "a2", "name": "other"}],
             hold=[],
             retry=0,
@@ -65,6 +66,7 @@ def test_a_run_with_everything() -> None:
         ttl_seconds_after_finished=0,
         suspend=True,
         cancel=CancelControl("Now", "because"),
+        cancel_nodes=("pack", "ship"),
         signals=(SignalControl("a1", "approval", {"by": "me"}), SignalControl("a2", "other", {})),
     )
 

@@ -96,7 +96,8 @@ def _parse_checked(spec: dict[str, Json], name: str, namespace: str, problems: l
     main = read_flow(fields, "", defaults, problems)
     subflows = _subflows(fields, defaults, problems)
     flows = (main, *subflows)
-    _check_total(flows, problems)
+    if not _few_enough(spec, problems):
+        return None
     names, work = tuple(flow.names for flow in flows), Work()
     for flow in flows:
         check_flow(flow, {flow.subflow: flow for flow in subflows}, names, problems, work)
@@ -116,9 +117,10 @@ def _complete(shared: dict[str, Any], head: dict[str, Any], main: FlowDraft, sub
 
 
 def _subflows(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> list[FlowDraft]:
-    """Every subflow, those with a bad name too, so that their nodes are checked."""
+    """Every subflow, those with a bad name too, so that their nodes are checked; none after the most nodes."""
     found: list[FlowDraft] = []
     paths: dict[str, str] = {}
+    nodes = 0
     for subflow in fields.each("subflows", shapes.SUBFLOW, limits.SUBFLOWS):
         subflow.need("name", "a name such as packLine")
         name = subflow.identifier("name")
@@ -126,15 +128,23 @@ def _subflows(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -
             subflow.problem("name", f"{name!r} is the name of {paths[name]} already; expected another")
         elif name is not None:
             paths[name] = subflow.path
-        found.append(read_flow(subflow, name or shortened(str(subflow.raw("name"))), defaults, problems))
+        if nodes <= limits.NODES:
+            flow = read_flow(subflow, name or shortened(str(subflow.raw("name"))), defaults, problems)
+            nodes += len(flow.drafts)
+            found.append(flow)
     return found
 
 
-def _check_total(flows: tuple[FlowDraft, ...], problems: list[Problem]) -> None:
-    total = sum(len(flow.drafts) for flow in flows)
-    if total > limits.NODES:
+def _few_enough(spec: Mapping[str, Json], problems: list[Problem]) -> bool:
+    """Whether the nodes of all flows together are few enough to look at their edges."""
+    subflows = spec.get("subflows")
+    flows = [spec, *(subflows if isinstance(subflows, list) else ())]
+    lists = [flow.get("nodes") for flow in flows if isinstance(flow, dict)]
+    total = sum(len(nodes) for nodes in lists if isinstance(nodes, list))
+    if total > limits.NODES and len(lists) > 1:
         message = f"make {total:,} nodes with those of spec.nodes; expected at most {limits.NODES:,} in all"
         problems.append(Problem("spec.subflows", message))
+    return total <= limits.NODES
 
 
 def _defaults(fields: Fields, problems: list[Problem]) -> NodeDefaults:

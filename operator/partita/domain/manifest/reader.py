@@ -141,10 +141,12 @@ class Fields:
                 self.problem(f"{name}[{index}]", f"{shown} does not fit{hint}; expected {expected}")
         return tuple(good)
 
-    def check_doubles(self, name: str, values: tuple[str, ...]) -> None:
-        """Note each value of a list that was there before."""
-        seen: set[str] = set()
-        for index, value in enumerate(values):
+    def check_doubles(self, name: str, good: tuple[str, ...]) -> None:
+        """Note each of the good values of a list that was there before."""
+        known, seen = {*good}, set[str]()
+        for index, value in enumerate(self._value[name] if good else ()):
+            if not isinstance(value, str) or value not in known:
+                continue
             if value in seen:
                 self.problem(f"{name}[{index}]", f"names {value!r} twice")
             seen.add(value)
