@@ -7,6 +7,7 @@ compared in SQL.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ import orjson
 from partita.domain.payload import Payload, encode
 from partita.domain.state.rows import Detail, Loop, NodeKey
 
-_LOOP = ("total", "born", "next", "running", "completed", "failed", "closing")
+_LOOP = tuple(one.name for one in fields(Loop))
 
 
 def detail_text(detail: Detail) -> str:

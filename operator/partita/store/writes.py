@@ -176,11 +176,11 @@ class Writes:
         return key
 
     def _tasks(self, before: Slice, effects: Effects) -> None:
-        run_id, enqueued, known = effects.run.id, effects.enqueue, before.tasks
+        run_id, enqueued, known, unread = effects.run.id, effects.enqueue, before.tasks, effects.unread
         for key, task in effects.tasks.items():
             enqueue = enqueued.get(key)
             row = columns.task_row(run_id, task, None if enqueue is None else enqueue.queue)
-            (self.tasks if key in known else self.new_tasks).append(row)
+            (self.tasks if key in known or key in unread else self.new_tasks).append(row)
 
     def _mail(self, effects: Effects) -> None:
         run_id = effects.run.id
