@@ -128,7 +128,7 @@ class _Parts:
         return fields | self._loop(given) | self._kind(given)
 
     def _loop(self, given: Manifest) -> dict[str, Any]:
-        if "forEach" in given:
+        if given.get("forEach") is not None:
             return {"for_each": self._for_each(given["forEach"])}
         return {"repeat": self._repeat(given["repeat"])} if "repeat" in given else {}
 

@@ -42,6 +42,10 @@ class Looping(World):
             count += 1
         return count
 
+    def claim_item(self, index: int) -> None:
+        """A worker takes an item."""
+        self.store.claim(NodeKey("a", index), self.now)
+
     def _lease(self, key: NodeKey) -> int:
         if key in self.store.ready:
             self.store.claim(key, self.now)
