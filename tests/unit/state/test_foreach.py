@@ -12,7 +12,7 @@ from tests.unit.state.looping import MODES, Looping, loop
 both = pytest.mark.parametrize("mode", MODES)
 
 
-def each(mode: Mode, items: Any = None, limits: dict[str, int] | None = None, **fields: Any) -> Looping:
+def each(mode: Mode, items: Any = None, limits: Any = None, **fields: Any) -> Looping:
     """A started run; fields of forEach, or of the node where they begin with ``node_``."""
     node = {name.removeprefix("node_"): value for name, value in fields.items() if name.startswith("node_")}
     spec = {name: value for name, value in fields.items() if not name.startswith("node_")}

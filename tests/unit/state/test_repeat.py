@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from partita.domain.payload import Payload
 from partita.domain.state.rows import TimerKind
 from tests.property.world import Mode
 from tests.unit.state.looping import MODES, Looping, loop
@@ -14,7 +15,7 @@ both = pytest.mark.parametrize("mode", MODES)
 SEEN = {"n": "${iteration}", "last": "${previous}"}
 
 
-def again(mode: Mode, limits: dict[str, int] | None = None, node: dict[str, Any] | None = None, **fields: Any) -> Looping:
+def again(mode: Mode, limits: Any = None, node: Any = None, **fields: Any) -> Looping:
     """A started run; fields of repeat."""
     world = Looping(loop(repeat=fields, **{"input": SEEN, **(node or {})}), mode, **(limits or {}))
     world.start({"enough": 2})
@@ -58,7 +59,7 @@ def test_collect_gathers_one_value_an_iteration(mode: Mode) -> None:
     world = again(mode, until="${iteration == 2}", collect="${output.v}")
     for index in range(3):
         world.item(index, {"v": index * 10})
-    assert (world.gave(), world.part(2).output and world.part(2).output.value) == ([0, 10, 20], {"v": 20})
+    assert (world.gave(), world.part(2).output) == ([0, 10, 20], Payload.of({"v": 20}))
 
 
 @both
