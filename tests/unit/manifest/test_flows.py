@@ -101,7 +101,7 @@ def test_an_item_is_known_where_an_item_has_a_value_of_its_own() -> None:
 
 def test_repeat() -> None:
     node = one(
-        repeat={"until": "${output.n > previous.n + iteration}", "delay": "${output.pause}", "collect": "${output.n}",
+        repeat={"until": "${output.n > previous.n + iteration}", "delay": "${previous.pause}", "collect": "${output.n}",
                 "maxIterations": 5},
         input={"n": "${get(previous, 'n', 0)}", "i": "${iteration}"},
         retry=[{"when": "${iteration < 3}"}],
@@ -110,7 +110,7 @@ def test_repeat() -> None:
     assert found is not None
     assert (found.while_, found.max_iterations) == (None, 5)
     assert found.until.test({"output": {"n": 3}, "previous": {"n": 1}, "iteration": 1})
-    assert found.delay.millis({"output": {"pause": "1m"}}) == 60_000
+    assert found.delay.millis({"previous": {"pause": "1m"}}) == 60_000
     assert found.collect.render({"output": {"n": 3}}) == 3
     assert node.input.render({"previous": None, "iteration": 0}) == {"n": 0, "i": 0}
 

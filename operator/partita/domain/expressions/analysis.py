@@ -32,7 +32,7 @@ ELSEWHERE: Final = {
     "key": _IN_ITEM,
     "previous": _IN_ITERATION,
     "iteration": _IN_ITERATION,
-    "output": "in repeat and in undo.input",
+    "output": "in until, while and collect of repeat, and in undo.input",
 }
 """Variables that exist in some fields only, and where."""
 TYPES: Final = frozenset(TYPE_NAMES.values())

@@ -9,7 +9,7 @@ from partita.domain.expressions import Template
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.reader import Fields, kind_of
-from partita.domain.manifest.variables import AFTER_ITERATION, DEFAULT_ITEM, TAKEN
+from partita.domain.manifest.variables import AFTER_ITERATION, DEFAULT_ITEM, IN_ITERATION, TAKEN
 from partita.domain.model import ForEach, Repeat
 from partita.domain.payload import Json
 from partita.domain.places import shortened
@@ -95,7 +95,7 @@ def read_repeat(node: Fields, expressions: Expressions) -> Repeat | None:
     return Repeat(
         until=expressions.condition(fields, "until", *AFTER_ITERATION),
         while_=expressions.condition(fields, "while", *AFTER_ITERATION),
-        delay=expressions.duration(fields, "delay", AFTER_ITERATION),
+        delay=expressions.duration(fields, "delay", IN_ITERATION),
         max_iterations=most or limits.DEFAULT_ITERATIONS,
         collect=expressions.single(fields, "collect", "one ${…}", more=AFTER_ITERATION),
     )

@@ -16,9 +16,9 @@ IN_NODE: Final = COMMON | {"from"}
 IN_ITEM: Final = frozenset({"index", "key"})
 """In the fields of a forEach node that every item has for itself, besides the name in ``as``."""
 IN_ITERATION: Final = frozenset({"previous", "iteration"})
-"""In the fields of a repeat node that every iteration has for itself."""
+"""In the fields of a repeat node that every iteration has for itself, and in the delay before it."""
 AFTER_ITERATION: Final = IN_ITERATION | {"output"}
-"""In the fields of ``repeat``, which are looked at when an iteration has ended."""
+"""In until, while and collect, which are looked at when an iteration has ended."""
 IN_UNDO: Final = COMMON | {"output", "error"}
 DEFAULT_ITEM: Final = "item"
 TAKEN: Final = IN_NODE | IN_ITEM | AFTER_ITERATION | IN_UNDO | TYPES | {"nodes", "events", "json"}
