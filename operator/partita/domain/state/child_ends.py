@@ -13,7 +13,8 @@ from partita.domain.state.attempts import STALE, spent
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
 from partita.domain.state.error_types import CANCELLED
-from partita.domain.state.events import ChildFinished
+from partita.domain.state.events import ChildFinished, LateResult
+from partita.domain.state.late import late_result
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus, TaskRow
 
@@ -26,13 +27,29 @@ def child_finished(draft: Draft, event: ChildFinished) -> None:
     plan = draft.plan.nodes.get(event.node)
     row = None if plan is None or draft.terminal else draft.row(NodeKey(event.node, event.index))
     if plan is None or row is None or not _is_current(row, event):
-        draft.reply(STALE)
+        _late(draft, row, event)
     elif event.status is RunStatus.SUCCEEDED:
         _succeeded(draft, plan, row, event)
     else:
         error = event.error or _CANCELLED
         details = {"child": str(event.child), "status": event.status.value}
         spent(draft, plan, row, CHILD_FINISHED, error, started_at=row.queued_at, details=details)
+
+
+def _late(draft: Draft, row: TaskRow | None, event: ChildFinished) -> None:
+    """A child that ended otherwise before its cancellation reached it is a late result; all else changes nothing."""
+    draft.reply(STALE)
+    detail = row.detail if row is not None else None
+    if detail is not None and detail.child == event.child and event.status is not RunStatus.CANCELLED:
+        late = LateResult(
+            node=event.node,
+            index=event.index,
+            attempt=event.attempt,
+            worker=f"run {event.child}",
+            output=event.output,
+            error=event.error,
+        )
+        late_result(draft, late)
 
 
 def _is_current(row: TaskRow, event: ChildFinished) -> bool:

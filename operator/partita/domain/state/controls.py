@@ -144,7 +144,8 @@ def _queue_again(draft: Draft, row: TaskRow) -> None:
 def cancel(draft: Draft, event: CancelRequested) -> None:
     """End the run as Cancelled, or cancel some of its nodes. Raises Lacking.
 
-    What runs when the run has come to another end already (undo, finally) is stopped by the mode Now only.
+    What runs when the run has come to another end already (undo, finally) is stopped by the mode Now only; if it is
+    suspended it goes on, since nobody may be left to resume it (a parent that has ended).
     """
     if draft.terminal:
         cancelled = draft.run.status is RunStatus.CANCELLED and not event.nodes
@@ -155,7 +156,7 @@ def cancel(draft: Draft, event: CancelRequested) -> None:
         return
     now = event.mode == "Now"
     if draft.run.stage is not Stage.MAIN and not now:
-        draft.reply(_ending(draft))
+        _let_end(draft, event)
         return
     run = draft.begin()
     draft.note("CancelRequested", who=event.by, details={"mode": event.mode, "reason": event.reason})
@@ -171,6 +172,13 @@ def _cancel_nodes(draft: Draft, event: CancelRequested) -> None:
         propagate(draft)
     else:
         draft.reply(_ALREADY)
+
+
+def _let_end(draft: Draft, event: CancelRequested) -> None:
+    if draft.suspended:
+        resume(draft, ResumeRequested(by=event.by))
+    else:
+        draft.reply(_ending(draft))
 
 
 def _ending(draft: Draft) -> Reply:

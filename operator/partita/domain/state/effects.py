@@ -123,7 +123,7 @@ class ChildWait(NamedTuple):
 
     child: UUID
     node: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a key
 
 
 @record
