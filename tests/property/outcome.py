@@ -10,7 +10,7 @@ from partita.domain.state.rows import GROUP, NodeKey, TaskRow
 from tests.property.memory import Memory
 from tests.property.realm import Realm
 from tests.property.reference import Result
-from tests.property.reference.view import REASONS
+from tests.property.reference.view import DONE, REASONS
 
 
 def outcome_of(realm: Realm) -> Result:
@@ -49,9 +49,7 @@ def _node_result(realm: Realm, store: Memory, node: Node) -> dict[str, Any]:
         "route": sorted(row.route) if row is not None and row.route is not None else None,
         "output": _value(realm, row.output) if row is not None and state == "Completed" else None,
         "error": row.error.type if row is not None and row.error is not None and state == "Failed" else None,
-        "works": {
-            one.index: _work(realm, one) for one in works if one.attempt and one.state in ("Completed", "Failed")
-        },
+        "works": {one.index: _work(realm, one) for one in works if one.attempt and one.state in DONE},
     }
 
 
@@ -66,4 +64,4 @@ def _undone(realm: Realm, store: Memory) -> list[tuple[Any, ...]]:
         if str(line[1]).endswith("~undo"):
             first.setdefault(NodeKey(str(line[1]), int(str(line[6]))), seq)
     rows = [store.tasks[key] for key in first if key in store.tasks]
-    return [(row.node, row.index, row.state.value, _value(realm, row.input) or {}) for row in rows]
+    return [(row.node, row.index, row.state.value, _value(realm, row.input) or {}) for row in rows if row.state in DONE]

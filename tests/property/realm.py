@@ -19,7 +19,7 @@ from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.effects import ChildStart, Context, DefinitionName, Effects, Limits, Message
 from partita.domain.state.events import ChildFinished, Event, Reply, RunStarted
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus
+from partita.domain.state.rows import GROUP, ErrorInfo, NodeKey, NodeState, RunRow, RunStatus
 from tests.property.deciding import decide_on
 from tests.property.memory import Memory
 from tests.property.reference.children import placeholder
@@ -96,7 +96,7 @@ class Realm:
         if (parent := message.event.parent) is not None:
             return parent.node, parent.index, parent.attempt
         for key, row in effects.tasks.items():
-            if row.output is not None and row.output.value == {"runId": str(message.run_id)}:
+            if key.index != GROUP and row.output is not None and row.output.value == {"runId": str(message.run_id)}:
                 return key.node, key.index, row.attempt
         raise AssertionError("a detached child is not the output of a node")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.property.reference.graph import Manifest
@@ -91,11 +92,17 @@ class Children:
             case _:
                 self.run.work_failed(name, work, error("cancelled"))
 
-    def cancel(self, spot: Spot, work: Work, *, now: bool = False) -> None:
+    def cancel(self, spot: Spot, work: Work) -> None:
         """Cancel the child of an attempt."""
         path = (*self.run.path, (spot.name, work.index, work.attempt))
         child = self.run.sim.runs[path]
-        self.run.sim.post(path, lambda: child.closing.cancel(now=now))
+        self.run.sim.post(path, lambda: child.closing.cancel(now=False))
+
+    def cancel_all_now(self) -> None:
+        """Cancel every child without undo and finally, also one that is only finishing."""
+        for path, child in self.run.sim.runs.items():
+            if child.parent is self.run:
+                self.run.sim.post(path, partial(child.closing.cancel, now=True))
 
     def report(self) -> None:
         """Tell the parent that this run has ended."""

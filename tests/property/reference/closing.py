@@ -97,17 +97,17 @@ class Closing:
             return
         if now:
             self.stage = "end"
+            self.run.children.cancel_all_now()
             for spot in [*self.run.main.values(), *self.run.last.values()]:
                 self._abandon(spot)
-            self.status, self.reason, self.error, self.output = "Cancelled", "", None, None
+            self.status, self.reason, self.error = "Cancelled", "", None
             self._finish()
         elif self.stage == "main":
             self.end("Cancelled", "", error("cancelled"))
 
-    def _abandon(self, spot: Spot) -> None:
+    @staticmethod
+    def _abandon(spot: Spot) -> None:
         for work in spot.works.values():
-            if work.begun and "workflow" in spot.node:
-                self.run.children.cancel(spot, work, now=True)
             if not work.settled:
                 work.state, work.begun = "Cancelled", False
 

@@ -90,10 +90,12 @@ class Loops:
     def _too_many(spot: Spot, failed: int) -> bool:
         options, total = spot.node["forEach"], len(spot.items)
         bound: Any = options.get("maxFailures")
+        if options.get("joinCount") and failed > total - options["joinCount"]:
+            return True
         if isinstance(bound, str):
             return failed * 100 > int(bound.rstrip("%")) * total
         if bound is None:
-            bound = total - options["joinCount"] if options.get("joinCount") else 0
+            bound = total if options.get("joinCount") else 0
         return failed > int(bound)
 
     def _close(self, spot: Spot) -> None:

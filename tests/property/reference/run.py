@@ -212,18 +212,27 @@ class Run:
 
     def work_lost(self, name: str, work: Work) -> None:
         """A worker has vanished, and the budget of that is not used up."""
-        if self.closing.stage == "undo" and not name.endswith(UNDO):
-            self.closing.outcome_unknown(spot_of(self, name), work)
+        if self.outcome_matters(name):
+            self.outcome_unknown(name, work)
         else:
             self.try_again(name, work)
+
+    def outcome_matters(self, name: str) -> bool:
+        """Whether undo waits for the attempt, so that one whose outcome nobody will tell is undone."""
+        return self.closing.stage == "undo" and not name.endswith(UNDO)
+
+    def outcome_unknown(self, name: str, work: Work, kind: str = "lease_lost") -> None:
+        """An attempt that undo waited for has lapsed."""
+        self.closing.outcome_unknown(spot_of(self, name), work, kind)
+        self.settle()
 
     def work_lost_too_often(self, name: str, work: Work) -> None:
         """A worker has vanished once more than the budget allows; there is no other try."""
         if name.endswith(UNDO):
             work.state = "Failed"
             self.closing.undo_ended()
-        elif self.closing.stage == "undo":
-            self.closing.outcome_unknown(spot_of(self, name), work)
+        elif self.outcome_matters(name):
+            self.outcome_unknown(name, work)
         else:
             self.give_up(spot_of(self, name), work, error("lease_lost"))
         self.settle()

@@ -2,8 +2,7 @@
 
 What happens at the same instant in an order that nobody promised (nodes that fire together, messages between runs) is
 decided by a variant: 0 is as written, first come first served; 1 is backwards; others shuffle. A result that two
-variants do not share
-is not fixed by the language.
+variants do not share is not fixed by the language.
 """
 
 from __future__ import annotations

@@ -80,6 +80,8 @@ class Tries:
             self.run.work_lost(name, work)
         elif how == "lost":
             self.run.work_lost_too_often(name, work)
+        elif how == "timeout" and self.run.outcome_matters(name):
+            self.run.outcome_unknown(name, work, how)
         elif how == "timeout":
             self.run.work_failed(name, work, error("timeout"))
         else:

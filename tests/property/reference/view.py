@@ -22,7 +22,7 @@ def partial(spot: Spot) -> Any:
     """The outputs of the items or iterations that completed."""
     if "repeat" in spot.node:
         return None
-    if not spot.fired or (not spot.items and not spot.works):
+    if not spot.works:
         return None
     return gathered(spot)
 
@@ -42,6 +42,7 @@ def run_view(run: Run) -> dict[str, Any]:
     return {"status": closing.status, "reason": closing.reason, "error": closing.error, "output": closing.output}
 
 
+DONE = ("Completed", "Failed")
 REASONS = ("NodeFailed", "DeadlineExceeded", "InvalidOutput", "FinallyFailed")
 
 
@@ -55,7 +56,9 @@ def run_result(run: Run) -> dict[str, Any]:
         "output": closing.output,
         "nodes": {name: _spot_result(spot) for name, spot in run.main.items()},
         "finally": {name: _spot_result(spot) for name, spot in run.last.items()},
-        "undone": [(name, work.index, work.state, work.input or {}) for name, work in closing.undone],
+        "undone": [
+            (name, work.index, work.state, work.input or {}) for name, work in closing.undone if work.state in DONE
+        ],
     }
 
 
@@ -70,6 +73,6 @@ def _spot_result(spot: Spot) -> dict[str, Any]:
         "works": {
             work.index: (work.state, work.attempt, work.input or {}, work.output)
             for work in spot.works.values()
-            if work.attempt and work.state in ("Completed", "Failed")
+            if work.attempt and work.state in DONE
         },
     }
