@@ -132,3 +132,26 @@ def test_detached_items_complete_at_once() -> None:
     assert group.output is not None
     assert [list(one) for one in group.output.value] == [["runId"]] * 3
     assert len(family.runs) == 4
+
+
+def test_all_items_run_one_version() -> None:
+    other = definition_from_spec({"nodes": [{"name": "t", **TASK}]}, name="other")
+    loop = {"name": "a", "workflow": {"name": "other"}, "forEach": {"items": "${input.items}", "maxParallel": 1}}
+    family = Family(definition_from_spec({"nodes": [loop]}, name="example"))
+    family.definitions |= {("other", 1): other, ("other", 2): other}
+    family.deployed["other"] = 1
+    root = family.start({"items": [1, 2]})
+    family.deployed["other"] = 2
+    root.child("a", 0).complete("t")
+    assert [start.version for start in family.sent(ChildStart)] == [1, 1]
+    root.child("a", 1).complete("t")
+    group = root.store.tasks[NodeKey("a", -1)]
+    assert group.detail is not None
+    assert (root.status, group.detail.version) == ("Succeeded", 1)
+
+
+def test_a_definition_that_does_not_exist_fails_the_items() -> None:
+    loop = {"name": "a", "workflow": {"name": "other"}, "forEach": {"items": "${input.items}", "maxFailures": 2}}
+    family = Family(definition_from_spec({"nodes": [loop], "output": {"all": "${nodes.a.output}"}}, name="example"))
+    root = family.start({"items": [1, 2]})
+    assert (root.status, root.result) == ("Succeeded", {"all": [None, None]})

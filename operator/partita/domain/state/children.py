@@ -37,7 +37,7 @@ def start_child(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     """
     spec = spec_of(plan)
     timeout_ms = _timeout(draft, plan, row)
-    version = _version(draft, spec, row)
+    version = _version(draft, plan, spec, row)
     error = _refusal(draft, spec, version)
     if error is not None:
         fail(draft, plan, row, error)
@@ -67,12 +67,21 @@ def _timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> int | None:
     return millis(draft, plan, template, row)
 
 
-def _version(draft: Draft, spec: WorkflowSpec, row: TaskRow) -> int:
-    """The version of the child's definition: that of the attempts before, if there were any; 0 for none."""
+def _version(draft: Draft, plan: NodePlan, spec: WorkflowSpec, row: TaskRow) -> int:
+    """The version of the child's definition, fixed with the first child of the node: retries and all parts of a loop
+    have the same; 0 for none.
+    """
     if spec.subflow:
         return 0
-    fixed = row.detail.version if row.detail is not None else 0
-    return fixed or draft.version(DefinitionName(spec.name, spec.version))
+    group = draft.row(plan.key) if plan.is_part(row.index) else None
+    for fixed in (row.detail, group.detail if group is not None else None):
+        if fixed is not None and fixed.version:
+            return fixed.version
+    version = draft.version(DefinitionName(spec.name, spec.version))
+    if group is not None:
+        image = draft.image(plan, group)
+        image.detail = replace(image.detail or Detail(), version=version)
+    return version
 
 
 def _refusal(draft: Draft, spec: WorkflowSpec, version: int) -> ErrorInfo | None:
