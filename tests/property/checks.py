@@ -58,7 +58,7 @@ def _check_loop(store: Memory, row: TaskRow, loop: Loop) -> None:
 def _check_alive(store: Memory, run: RunRow) -> None:
     suspended = run.status.value == "Suspended"
     parked = any(row.fired and row.state is NodeState.PENDING for row in store.tasks.values())
-    assert not parked or suspended, "a node is parked although the run is not suspended"
+    assert not parked or suspended or store.left, "a node is parked although the run is not suspended"
     timers = {NodeKey(key.node, key.index) for key in store.timers}
     waits = {NodeKey(wait.node, wait.index) for wait in store.waits if wait.child is None}
     for key, row in store.tasks.items():

@@ -35,6 +35,8 @@ def detail_text(detail: Detail) -> str:
         value["order"] = detail.order
     if detail.undo_next is not None:
         value["undo_next"] = list(detail.undo_next)
+    if detail.undo_rest:
+        value["undo_rest"] = detail.undo_rest
     return encode(value, "detail")
 
 
@@ -51,4 +53,5 @@ def detail_of(text: str | None) -> Detail | None:
         collected=Payload.of(value["collected"]) if "collected" in value else None,
         order=value.get("order", 0),
         undo_next=NodeKey(*next_) if next_ else None,
+        undo_rest=tuple((node, tuple(indexes)) for node, indexes in value.get("undo_rest", ())),
     )

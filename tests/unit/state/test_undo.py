@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from partita.domain.state.effects import Limits
-from partita.domain.state.events import CancelRequested
+from partita.domain.state.effects import ChildStart, Limits
+from partita.domain.state.events import CancelRequested, Event
 from partita.domain.state.rows import NodeKey, TimerKind
 from tests.property.world import Mode, World
 from tests.unit.state.flows import end, flow, names, ready, task, undoable
@@ -30,6 +30,22 @@ def failed(mode: Mode = "whole", **more: Any) -> World:
     world.complete("b")
     world.fail("c", "boom")
     return world
+
+
+def letter(world: World) -> Event:
+    """The message that the run has just left for itself."""
+    assert world.last is not None
+    (message,) = world.last.messages
+    assert message.run_id == world.run.id
+    assert not isinstance(message.event, ChildStart)
+    return message.event
+
+
+def go_on(world: World) -> Event:
+    """Apply that message; returns it."""
+    event = letter(world)
+    world.send(event)
+    return event
 
 
 @MODES
@@ -100,13 +116,38 @@ def test_lost_leases_and_timeouts_of_an_undo_are_those_of_a_task(mode: Mode) -> 
     assert world.state("b~undo") == "Waiting"
 
 
-def test_an_undo_whose_input_cannot_be_evaluated_holds_up_none() -> None:
-    world = flow(undoable("a"), undoable("b", {"v": "${output.none}"}), task("c", dependsOn=["a", "b"]))
+@MODES
+def test_an_undo_whose_input_cannot_be_evaluated_holds_up_none(mode: Mode) -> None:
+    bad = {"v": "${output.none}"}
+    world = flow(undoable("a"), undoable("b", bad), undoable("c", bad), task("x", dependsOn=["a", "b", "c"]), mode=mode)
     world.complete("a")
     world.complete("b", {})
-    world.fail("c")
-    assert (world.state("b~undo"), ready(world)) == ("Failed", ["a~undo"])
-    assert world.row("b~undo").error is not None
+    world.complete("c", {})
+    world.fail("x")
+    assert (world.state("c~undo"), world.state("b~undo"), ready(world)) == ("Failed", "Pending", [])
+    first = go_on(world)
+    assert (world.state("b~undo"), ready(world)) == ("Failed", [])
+    go_on(world)
+    assert (world.state("a~undo"), ready(world)) == ("Queued", ["a~undo"])
+    assert world.send(first).outcome == "stale"
+    assert [line[1] for line in world.events("UndoFailed")] == ["c~undo", "b~undo"]
+    world.complete("a~undo")
+    assert end(world) == ("Failed", "NodeFailed")
+
+
+@MODES
+def test_a_chain_of_undos_that_cannot_begin_goes_on_when_the_run_is_resumed(mode: Mode) -> None:
+    world = flow(undoable("a"), undoable("b", {"v": "${output.none}"}), task("x", dependsOn=["a", "b"]), mode=mode)
+    world.complete("a")
+    world.complete("b", {})
+    world.fail("x")
+    message = letter(world)
+    world.signal("any")
+    world.suspend()
+    world.send(message)
+    assert (world.state("a~undo"), ready(world)) == ("Pending", [])
+    world.resume()
+    assert ready(world) == ["a~undo"]
 
 
 @MODES
@@ -302,3 +343,14 @@ def test_a_late_report_of_an_undo_is_stale() -> None:
     world = failed()
     world.complete("b~undo")
     assert world.send(world.peeked("b~undo")).outcome == "stale"
+
+
+@MODES
+def test_nothing_to_undo_in_the_end_goes_on_with_finally(mode: Mode) -> None:
+    world = flow(undoable("a"), task("x"), final=[task("audit")], mode=mode)
+    world.claim("a")
+    world.fail("x")
+    world.fail("a")
+    assert (world.run.stage.value, ready(world), world.store.timers) == ("finally", ["audit"], {})
+    world.complete("audit")
+    assert end(world) == ("Failed", "NodeFailed")

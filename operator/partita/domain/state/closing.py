@@ -29,7 +29,7 @@ from partita.domain.state.rows import (
     TimerKind,
     coming,
 )
-from partita.domain.state.undo import begin_chunk, in_flight, is_due, next_chunk, unknown, wait_for_attempts
+from partita.domain.state.undo import in_flight, is_due, undo_begins, undo_is_over, unknown, wait_for_attempts
 
 _RUN_ENDED: Final = ErrorInfo(CANCELLED, "the run ended before this node did")
 _NONE: Final[frozenset[NodeKey]] = frozenset()
@@ -103,13 +103,13 @@ def _enter(draft: Draft, stage: Stage, event: str) -> None:
 
 
 def _go_on_undoing(draft: Draft) -> bool:
-    """The next undo rows, once nothing is in flight."""
+    """The first undo row, once nothing is waited for; what follows, once the last has ended."""
     if draft.run.active or draft.suspended:
         return False
-    chunk = next_chunk(draft)
-    if chunk:
-        begin_chunk(draft, chunk)
+    if undo_begins(draft):
         return True
+    if not undo_is_over(draft):
+        return False
     return _begin_finally(draft) if draft.plan.finally_roots else _finish(draft)
 
 
@@ -159,8 +159,8 @@ def begin_deadline(draft: Draft, timeout_ms: int) -> None:
 
 
 def _finish_finally(draft: Draft) -> bool:
-    """The end, once every node of finally has settled: when none is active, or parked because the run is suspended."""
-    if draft.run.active or (draft.suspended and not _all_settled(draft)):
+    """The end, once every node of finally has settled; while none is active some may be parked."""
+    if draft.run.active or not _all_settled(draft):
         return False
     return _finish(draft)
 

@@ -50,7 +50,9 @@ from partita.domain.state.late import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
 from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import receive
+from partita.domain.state.rows import GROUP
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
+from partita.domain.state.undo import undo_continued
 
 
 def decide(slice_: Slice, event: Event, context: Context) -> Decision:
@@ -78,7 +80,7 @@ def _signal_received(draft: Draft, event: SignalReceived) -> None:
 
 
 def _loop_continued(draft: Draft, event: LoopContinued) -> None:
-    loop_continued(draft, event)
+    (undo_continued if event.index != GROUP else loop_continued)(draft, event)
     propagate(draft)
 
 

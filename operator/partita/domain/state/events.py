@@ -14,7 +14,7 @@ from uuid import UUID
 
 from partita.domain.payload import Payload
 from partita.domain.record import record
-from partita.domain.state.rows import ErrorInfo, Parent, RunStatus, SignalRow, TimerKind
+from partita.domain.state.rows import GROUP, ErrorInfo, Parent, RunStatus, SignalRow, TimerKind
 
 
 @record(kw_only=True)
@@ -193,9 +193,11 @@ class ChildFinished:
 
 @record(kw_only=True)
 class LoopContinued:
-    """A loop whose window is larger than one chunk makes its next items."""
+    """A loop whose window is larger than one chunk makes its next items; or an undo row (``node`` and ``index``) begins
+    after one that failed without an attempt."""
 
     node: str
+    index: int = GROUP
 
 
 @record(kw_only=True)

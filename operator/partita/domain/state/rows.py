@@ -213,7 +213,9 @@ class Detail:
     """Of a row that is undone unless the run succeeds: when it Completed, as a number of the run's history. A Cancelled
     row has it if nobody can tell whether its attempt succeeded."""
     undo_next: NodeKey | None = None
-    """Of an undo row: the row that is undone after it."""
+    """Of an undo row: the undo row that comes after it."""
+    undo_rest: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Of the last undo row that has been made: the undo rows that come after it, as names and their indexes."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Undo: what Completed nodes did is reversed, the last one first, one at a time.
 
-Invariant: each row with an ``order`` is undone once, by an undo row of its own; the undo rows of a chunk are a chain in
-which each names the next, so that going on reads one row. Trade-off: the whole run is read once a chunk to find the
-rows that come next, against keeping an order that changes with every completion.
+Invariant: each row with an ``order`` is undone once, by an undo row of its own. The whole run is read once, when undo
+begins: undo rows are made a chunk at a time, each names the next, and the last one keeps the keys of what is left, so
+that going on reads one row. Trade-off: those keys are written once a chunk, against reading the run again.
 
 Before the first one, attempts in flight of nodes that can be undone are waited for (the drain): their rows stay as they
 are, a success makes them Completed, and an outcome that nobody knows is undone as if it were one.
@@ -10,7 +10,8 @@ are, a success makes them Completed, and an outcome that nobody knows is undone 
 
 from __future__ import annotations
 
-from typing import Final
+from itertools import groupby
+from typing import Final, TypeAlias
 
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
@@ -18,6 +19,7 @@ from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE
+from partita.domain.state.events import LoopContinued, Reply
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
@@ -34,6 +36,7 @@ from partita.domain.state.rows import (
 )
 from partita.domain.state.scope import error_view, render
 
+Rest: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _DRAIN: Final = TimerKey(TimerKind.DRAIN, "", 0)
 _PAYLOADS: Final = frozenset({"input", "output"})
 
@@ -72,37 +75,79 @@ def unknown(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> Non
     draft.settle(plan, row, NodeState.CANCELLED)
 
 
-def next_chunk(draft: Draft) -> list[TaskRow]:
-    """The rows that are undone next, the last completed first. Raises Lacking."""
+def undo_begins(draft: Draft) -> bool:
+    """Start with the row that completed last, once nothing is waited for; whether there is any. Raises Lacking."""
     rows = draft.rows()
-    begun = {row.key for row in rows if row.node.endswith(UNDO)}
-    due = [(row.detail.order, row) for row in rows if row.detail is not None and row.detail.order]
-    left = [pair for pair in due if NodeKey(pair[1].node + UNDO, pair[1].index) not in begun]
-    left.sort(key=lambda pair: pair[0], reverse=True)
-    return [row for _, row in left[: draft.limits.loop_chunk]]
-
-
-def begin_chunk(draft: Draft, chunk: list[TaskRow]) -> None:
-    """Make the undo rows of a chunk, and start the first. Raises Lacking."""
+    if any(row.node.endswith(UNDO) for row in rows):
+        return False
     before = draft.slice.run
     if before is not None and before.stage is Stage.UNDO:
         draft.effects.timers.pop(_DRAIN, None)
         draft.effects.drop_timers.add(_DRAIN)
-    keys = [NodeKey(row.node + UNDO, row.index) for row in chunk]
-    for key, following in zip(keys, [*keys[1:], None], strict=True):
+    due = [(row.detail.order, row) for row in rows if row.detail is not None and row.detail.order]
+    due.sort(key=lambda pair: pair[0], reverse=True)
+    _make_chunk(draft, [NodeKey(row.node + UNDO, row.index) for _, row in due])
+    return bool(due)
+
+
+def undo_is_over(draft: Draft) -> bool:
+    """Whether every undo row has ended. Raises Lacking."""
+    return not any(row.node.endswith(UNDO) for row in draft.unsettled())
+
+
+def _make_chunk(draft: Draft, keys: list[NodeKey]) -> None:
+    """Make undo rows, as many as fit a transaction, and start the first; the last one keeps what is left."""
+    if not keys:
+        return
+    chunk, rest = keys[: draft.limits.loop_chunk], keys[draft.limits.loop_chunk :]
+    for key, following in zip(chunk, [*chunk[1:], None], strict=True):
         row = draft.make(draft.plan.nodes[key.node], key.index)
-        row.detail = Detail(undo_next=following) if following is not None else None
-    start_undo(draft, keys[0])
+        if following is not None:
+            row.detail = Detail(undo_next=following)
+        elif rest:
+            row.detail = Detail(undo_rest=_packed(rest))
+    start_undo(draft, chunk[0])
+
+
+def _packed(keys: list[NodeKey]) -> Rest:
+    grouped = groupby(keys, key=lambda key: key.node)
+    return tuple((node, tuple(key.index for key in group)) for node, group in grouped)
+
+
+def _unpacked(rest: Rest) -> list[NodeKey]:
+    return [NodeKey(node, index) for node, indexes in rest for index in indexes]
 
 
 def undone(draft: Draft, row: TaskRow) -> None:
-    """An undo row has ended: the next of the chain starts. One that failed is reported and holds up none. Raises
-    Lacking.
+    """An undo row has ended: the next of the chain starts. One that failed is reported and holds up none.
+
+    After one that had no attempt the next starts in a transaction of its own, since a chain of those has no bound.
+    Raises Lacking.
     """
     if row.state is NodeState.FAILED:
         draft.note("UndoFailed", key=row.key, error=row.error)
-    if row.detail is not None and row.detail.undo_next is not None:
-        start_undo(draft, row.detail.undo_next)
+    detail = row.detail
+    if detail is None:
+        return
+    following = detail.undo_next
+    if following is None:
+        _make_chunk(draft, _unpacked(detail.undo_rest))
+    elif row.attempt:
+        start_undo(draft, following)
+    else:
+        draft.send(draft.run.id, LoopContinued(node=following.node, index=following.index))
+
+
+def undo_continued(draft: Draft, event: LoopContinued) -> None:
+    """The next undo row starts. Raises Lacking."""
+    key = NodeKey(event.node, event.index)
+    plan = draft.plan.nodes.get(key.node)
+    row = None if plan is None or plan.undoes is None or draft.terminal else draft.row(key)
+    if row is None or row.state is not NodeState.PENDING:
+        draft.reply(Reply("stale"))
+        return
+    draft.begin()
+    start_undo(draft, key)
 
 
 def start_undo(draft: Draft, key: NodeKey) -> None:
