@@ -75,6 +75,7 @@ async def test_a_worker_that_loses_its_privileges_is_patient(
     app.task("wait")(done)
     async with hosted(as_role(settings, made.coordinator), app, heartbeat_ms=100, lease_ms=3_000) as host:
         assert host.worker is not None
+        await host.worker.intake.ticked()  # it has been able to work
         await execute(database, f"REVOKE INSERT, UPDATE ON ALL TABLES IN SCHEMA partita FROM {made.coordinator}")
         await until(lambda: failed(host), what="a heartbeat has failed")
         assert not host.worker.draining

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from partita.domain.payload import Json
 from partita.domain.state.events import CancelRequested
 from partita.engine.claims import Claimer
 from partita.settings import Settings
@@ -111,6 +112,29 @@ async def test_retryable_brings_another_attempt(settings: Settings) -> None:
         ended = await host.ended(run_id)
         assert (ended["status"], orjson.loads(ended["output_json"])) == ("Succeeded", {"attempt": 3})
         assert len(await host.events(run_id, "TaskFailed")) == 2
+
+
+@pytest.mark.parametrize(
+    ("retry", "tries"),
+    [
+        ([], 4),  # three that the engine grants
+        ([{"match": ["timeout"], "maxRetries": 9}], 4),
+        ([{"match": ["retryable"], "maxRetries": 1, "initialDelay": "1h"}], 2),  # a tier that takes it counts alone
+    ],
+)
+async def test_retryable_has_a_budget(settings: Settings, retry: list[Json], tries: int) -> None:
+    app = Tasks()
+
+    @app.task("charge")
+    async def charge() -> None:
+        raise Retryable("busy", after=0.01)
+
+    async with hosted(settings, app) as host:
+        await host.deploy({"name": "charge", "task": {"type": "charge"}, "retry": retry})
+        run_id = await host.start()
+        error = orjson.loads((await host.ended(run_id))["error_json"])
+        assert (error["type"], error["message"]) == ("retryable", "busy")
+        assert len(await host.events(run_id, "TaskFailed")) == tries
 
 
 async def test_a_type_without_a_function_fails_clearly(settings: Settings) -> None:
