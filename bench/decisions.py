@@ -22,7 +22,7 @@ from partita.settings import Settings
 
 GOAL: Final = 500.0
 _NAMESPACE: Final = "bench"
-_COSTLY: Final = "${range(9000).map(x, {'a': x, 'b': [x], 'c': {'d': x}}).size()}"
+_COSTLY: Final = "${range(2800).map(x, format('%s %05d %.2f %x', ['a', x, 1.5, x])).size()}"
 """Takes most of a field's budget and leaves a small output."""
 
 

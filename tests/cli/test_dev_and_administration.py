@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.cli.backend import NodeSummary, RunDetail, RunSummary
 from partita.cli.exits import Exit
-from partita.cli.local import awaited
 from tests.cli.commands import Cli
 
 ROOT = Path(__file__).parents[2]
@@ -32,20 +30,6 @@ def test_dev_exits_1_when_the_run_fails(partita: Cli, database_url: str, tmp_pat
     done = partita("dev", "run", str(tmp_path / "order.yaml"), "--database-url", database_url, "-o", "json")
     assert done.code == Exit.RUN_FAILED, done.err
     assert done.json[0]["error"]["type"] == "card_declined"
-
-
-def test_the_events_that_a_run_waits_for_are_known_by_their_names() -> None:
-    nodes = [
-        NodeSummary(name="approval", state="Waiting", attempt=0, message="event approval"),
-        NodeSummary(name="ask", state="Waiting", attempt=0, message="timeout: too slow; event answer (ask)"),
-        NodeSummary(name="nap", state="Waiting", attempt=0, message="timer nap until 2030-01-01T00:00:00Z"),
-        NodeSummary(name="old", state="Failed", attempt=1, message="event lost"),
-    ]
-    run = RunSummary(
-        id="1", namespace="n", name="r", definition="d", version=1, phase="Running", progress="0/4", waiting="",
-        message="", created_at=None, finished_at=None,
-    )  # fmt: skip
-    assert awaited(RunDetail(run=run, nodes=tuple(nodes), output=None, error=None)) == {"approval", "answer"}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +57,7 @@ def test_dev_needs_tasks_and_a_run(partita: Cli, tmp_path: Path) -> None:
 def test_migrate_and_partitions(partita: Cli, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTITA_DATABASE_URL", empty_database_url)
     first = partita("migrate", "-o", "json").json
-    assert [state["version"] for state in first["applied"]] == [1]
+    assert [state["version"] for state in first["applied"]] == [1, 2]
     assert first["partitions"]
     assert partita("migrate", "-o", "json").json == {"applied": [], "partitions": [], "roles": []}
     assert partita("partitions", "ensure", "-o", "json").json == {"made": []}

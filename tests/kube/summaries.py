@@ -27,6 +27,7 @@ def summary(**changes: Any) -> RunSummary:
         "definition": "order",
         "version": 2,
         "status": RunStatus.RUNNING,
+        "stage": "main",
         "reason": "",
         "done": 2,
         "total": 5,
@@ -34,7 +35,7 @@ def summary(**changes: Any) -> RunSummary:
         "started_at": at(0.5),
         "finished_at": None,
         "suspension_at": None,
-        "error": "",
+        "error": None,
         "output": None,
         "nodes": (),
         "waits": (),
@@ -44,6 +45,6 @@ def summary(**changes: Any) -> RunSummary:
     return RunSummary(**{**fields, **changes})
 
 
-def node(name: str, state: str, *, attempt: int = 1, message: str = "") -> NodeSummary:
+def node(name: str, state: str, *, attempt: int = 1, message: str = "", **more: Any) -> NodeSummary:
     """One node."""
-    return NodeSummary(name=name, state=state, attempt=attempt, message=message)
+    return NodeSummary(name=name, state=state, attempt=attempt, message=message, **more)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
 
-from partita.domain.state.rows import RunStatus
+from partita.domain.state.rows import ErrorInfo, Loop, RunStatus, TimerKind
 from partita.engine.projection import ObjectRef, Refusal, SignalSummary, WaitSummary
 from partita.kube.status import refusal_status, run_status
 from tests.kube.summaries import RUN_ID, T0, at, node, summary
@@ -17,8 +18,10 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
 
 
-def wait(kind: str, node: str, name: str = "", until: Any = None, dead: str | None = None) -> WaitSummary:
-    return WaitSummary(kind=kind, name=name, node=node, until=until, dead=dead)
+def wait(
+    kind: str, node: str, name: str = "", until: Any = None, dead: str | None = None, child: UUID | None = None
+) -> WaitSummary:
+    return WaitSummary(kind=kind, name=name, node=node, until=until, dead=dead, child=child)
 
 
 def test_a_running_run() -> None:
@@ -47,7 +50,7 @@ def test_a_running_run() -> None:
     ],
 )
 def test_ends(status: RunStatus, reason: str, succeeded: tuple[str, str]) -> None:
-    shown = run_status(summary(status=status, reason=reason, finished_at=at(7), error="charge: gateway: 502"))
+    shown = run_status(summary(status=status, reason=reason, finished_at=at(7), error=ErrorInfo("gateway", "502")))
     assert conditions(shown)["Completed"][0] == "True"
     assert conditions(shown)["Succeeded"] == succeeded
     assert shown["finishedAt"] == "2026-11-29T12:00:07.000Z"
@@ -73,6 +76,59 @@ def test_what_it_waits_for() -> None:
     assert run_status(summary(waits=many))["waitingFor"] == "event s0 (n0), event s1 (n1) and 3 more"
     assert run_status(summary(waits=waits, status=RunStatus.FAILED, finished_at=T0))["waitingFor"] is None
     assert run_status(summary(status=RunStatus.SUSPENDED))["waitingFor"] == "resume"
+
+
+CHILD = UUID("019ad000-0000-7000-8000-00000000000c")
+
+
+def test_children_that_it_waits_for() -> None:
+    ship, pack = wait("child", "ship", name=str(CHILD), child=CHILD), wait("child", "pack")
+    assert run_status(summary(waits=(ship,)))["waitingFor"] == "child run of ship"
+    assert run_status(summary(waits=(ship, pack)))["waitingFor"] == "child runs of pack, child run of ship"
+    asks = wait("signal", "ask", name="answer", child=CHILD)
+    assert run_status(summary(waits=(ship, asks)))["waitingFor"] == "event answer (ask, in a child run)"
+    nodes = (node("ship", "Waiting", attempt=1, child=CHILD), node("ask", "Waiting"))
+    assert run_status(summary(nodes=nodes, waits=(ship, asks)))["nodes"] == [
+        {"name": "ship", "state": "Waiting", "attempt": 1, "message": "child run of ship", "runId": str(CHILD)},
+        {"name": "ask", "state": "Waiting", "attempt": 1},
+    ]
+
+
+def test_pauses_of_a_loop_and_of_undo() -> None:
+    timers = (wait(TimerKind.DELAY, "poll", until=at(60)), wait(TimerKind.DRAIN, "", until=at(30)))
+    words = "attempts in flight until 2026-11-29T12:00:30Z, next iteration of poll until 2026-11-29T12:01:00Z"
+    assert run_status(summary(waits=timers))["waitingFor"] == words
+
+
+@pytest.mark.parametrize(
+    ("loop", "words"),
+    [
+        (Loop(1_000, born=500, completed=409, failed=3, running=10), "412/1000 · 3 failed · 10 running"),
+        (Loop(5, completed=5), "5/5"),
+        (Loop(0, born=2, completed=1, running=1), "1 iteration · 1 running"),
+        (Loop(0, completed=7), "7 iterations"),
+    ],
+)
+def test_a_loop_is_one_node_with_its_progress(loop: Loop, words: str) -> None:
+    (shown,) = run_status(summary(nodes=(node("pack", "Waiting", attempt=0, loop=loop),)))["nodes"]
+    assert shown == {"name": "pack", "state": "Waiting", "attempt": 0, "message": words}
+
+
+def test_a_failed_loop_says_why_after_its_progress() -> None:
+    loop = node("pack", "Failed", attempt=0, message="gateway: 502", loop=Loop(9, completed=3, failed=1))
+    assert run_status(summary(nodes=(loop,)))["nodes"][0]["message"] == "4/9 · 1 failed; gateway: 502"
+
+
+def test_the_error_in_its_parts() -> None:
+    failed = summary(
+        status=RunStatus.FAILED, finished_at=at(1), stage="finally", error=ErrorInfo("card_declined", "code: 51")
+    )
+    assert run_status(failed)["error"] == {"type": "card_declined", "message": "code: 51"}
+    assert (run_status(failed)["stage"], run_status(failed)["message"]) == ("finally", "card_declined: code: 51")
+    ending = summary(stage="undo", error=ErrorInfo("boom", "broken"))
+    assert (run_status(ending)["stage"], run_status(ending)["error"]) == ("undo", None)
+    assert refusal_status(refusal("InvalidInput", waiting=False))["error"] == {"type": "InvalidInput", "message": "why"}
+    assert refusal_status(refusal("DefinitionNotFound", waiting=True))["error"] is None
 
 
 def test_a_suspended_run_says_since_when() -> None:
@@ -119,7 +175,7 @@ def test_controls_that_have_no_effect_are_named() -> None:
 def test_the_message_names_them_too_after_what_went_wrong() -> None:
     note = "spec.hold, spec.retry: not supported by this version, has no effect"
     assert run_status(summary(), unsupported=("hold", "retry"))["message"] == note
-    failed = summary(status=RunStatus.FAILED, finished_at=at(1), reason="NodeFailed", error="boom: broken")
+    failed = summary(status=RunStatus.FAILED, finished_at=at(1), reason="NodeFailed", error=ErrorInfo("boom", "broken"))
     assert run_status(failed, unsupported=("hold", "retry"))["message"] == f"boom: broken; {note}"
     assert run_status(failed)["message"] == "boom: broken"
 
@@ -129,7 +185,7 @@ def test_the_largest_status_stays_within_its_limit_and_keeps_every_signal() -> N
         status=RunStatus.FAILED,
         finished_at=at(1),
         reason="NodeFailed",
-        error="e" * 4000,
+        error=ErrorInfo("e" * 63, "e" * 3000),
         nodes=tuple(node("n" * 63, "Failed", message="é" * 1024) for _ in range(20)),
         signals=tuple(SignalSummary(id=f"{n:063}", state="Refused", message="x" * 1024) for n in range(64)),
         output={"text": "o" * 2000},

@@ -8,7 +8,7 @@ by its object's name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -16,15 +16,18 @@ from partita.domain.payload import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
+class RunLine:
     """One line of a list of runs."""
 
     id: str
     namespace: str
     name: str
     definition: str
+    """With the subflow of it that the run executes, if it does: ``order/packLine``."""
     version: int | None
     phase: str
+    stage: str
+    """The part of an unfinished run that executes: ``main``, ``undo`` or ``finally``."""
     progress: str
     """Settled of all nodes, such as ``2/5``."""
     waiting: str
@@ -45,23 +48,106 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSummary:
-    """One node of a run."""
+class ChildLine:
+    """A child run, below the node that started it."""
+
+    id: str
+    index: int | None
+    """The item or iteration that started it; None for a node without a loop."""
+    phase: str
+    """Empty where only the database knows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLine:
+    """One node of a run. A loop is one node, whatever the number of its items."""
 
     name: str
+    stage: str
+    """The part of the run that it belongs to: ``main``, ``undo`` or ``finally``."""
     state: str
     attempt: int
     message: str
+    """Progress of a loop, the last error, what it waits for."""
+    children: tuple[ChildLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetail:
     """A run with its nodes and result."""
 
-    run: RunSummary
-    nodes: tuple[NodeSummary, ...]
+    run: RunLine
+    nodes: tuple[NodeLine, ...]
     output: Json
     error: Json
+    events: tuple[str, ...] = ()
+    """Names of events that it waits for, its subflows too; only the database tells them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptLine:
+    """An attempt that has ended."""
+
+    index: int
+    attempt: int
+    outcome: str
+    """Completed, Failed, Lost or TimedOut."""
+    worker: str
+    started_at: datetime | None
+    finished_at: datetime
+    error: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemLine:
+    """An item or iteration of a loop, or a row that reverses one."""
+
+    index: int
+    state: str
+    attempt: int
+    message: str
+    child: str
+    """Id of its child run; empty without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeQuery:
+    """What to show of one node."""
+
+    name: str
+    item: int | None = None
+    """Only this item or iteration, with its own input, output and attempts."""
+    after: int = -1
+    """Items after this one."""
+    limit: int = 50
+    """Most items, and most attempts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDetail:
+    """Everything about one node, or about one item of it."""
+
+    run: str
+    """The run's id."""
+    name: str
+    index: int | None
+    """The item that was asked for."""
+    kind: str
+    state: str
+    attempt: int
+    queue: str
+    worker: str
+    message: str
+    input: Json
+    output: Json
+    """Of a loop that has not completed, what its items gave so far."""
+    event: Json
+    error: Json
+    items: tuple[ItemLine, ...]
+    attempts: tuple[AttemptLine, ...]
+    """The newest first."""
+    cursor: int | None = None
+    """Where the next page of items begins: ``--after``; None at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +169,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
+class RunQuery:
     """Which runs a list shows, newest first."""
 
     namespace: str = ""
@@ -92,15 +178,22 @@ class RunFilter:
     definition: str | None = None
     phases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """All of them, with these values."""
+    started_by: str | None = None
+    since: datetime | None = None
+    before: datetime | None = None
+    parent: str | None = None
+    """Only children of this run, those of subflows too, which no other list has."""
     limit: int = 50
     cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
+class RunList:
     """A page of a list; ``cursor`` asks for the next one and is empty at the end."""
 
-    runs: tuple[RunSummary, ...]
+    runs: tuple[RunLine, ...]
     cursor: str = ""
 
 
@@ -117,7 +210,10 @@ class Backend(Protocol):
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run; raises NotFoundError."""
 
-    async def list(self, query: RunFilter) -> RunPage:
+    async def node(self, namespace: str, run: str, query: NodeQuery) -> NodeDetail:
+        """One node of a run; raises NotFoundError, and InvalidError where only the database can tell."""
+
+    async def list(self, query: RunQuery) -> RunList:
         """A page of runs."""
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
@@ -131,6 +227,9 @@ class Backend(Protocol):
 
     async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
         """Cancel a run; mode is ``Graceful`` or ``Now``. False when nothing has answered yet."""
+
+    async def cancel_nodes(self, namespace: str, run: str, nodes: Sequence[str], reason: str) -> bool:
+        """Cancel the unsettled ones of these nodes; the run goes on. False when nothing has answered yet."""
 
     async def close(self) -> None:
         """Give back connections."""

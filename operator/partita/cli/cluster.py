@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from partita.cli.backend import RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunLine, RunList, RunQuery, Submitted
 from partita.cli.checks import checked
 from partita.cli.names import get_command, is_run_id
-from partita.cli.objects import detail_of, newest_first, status_of, summary_of
+from partita.cli.objects import detail_of, newest_first, run_line, status_of
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem, UnavailableError
 from partita.domain.payload import Json
 from partita.kube.client import JSON_PATCH, KubeClient
@@ -27,6 +27,18 @@ _MANAGER = "partita-cli"
 _ANSWER_SECONDS = 5.0
 """How long a command waits for the operator to answer a change; what was sent stays sent."""
 _PAUSE_SECONDS = 0.1
+_TRIES = 5
+"""Tries of a change that somebody else's change of the object came before."""
+_ONLY_DATABASE: tuple[tuple[str, Callable[[RunQuery], object]], ...] = (
+    ("--tag", lambda query: query.tags),
+    ("--attribute", lambda query: query.attributes),
+    ("--started-by", lambda query: query.started_by),
+    ("--since", lambda query: query.since),
+    ("--before", lambda query: query.before),
+    ("--parent", lambda query: query.parent),
+    ("--cursor", lambda query: query.cursor),
+)
+"""What no object can answer, since child runs have none and the API server compares no such fields."""
 Object = dict[str, Any]
 
 
@@ -60,23 +72,27 @@ class ClusterBackend:
         """One run, by its object's name or by its run id."""
         return detail_of(await self._find(namespace, run))
 
-    async def list(self, query: RunFilter) -> RunPage:
+    async def node(self, namespace: str, run: str, query: NodeQuery) -> NodeDetail:
+        """What only the database knows."""
+        del namespace, run, query
+        hint = "partita get RUN --node NAME --database-url URL"
+        raise InvalidError("get", (Problem("--node", "needs the database"),), hint=hint)
+
+    async def list(self, query: RunQuery) -> RunList:
         """The newest runs; the API server filters by definition and by one phase, and knows no order."""
-        if query.tags:
-            raise InvalidError(
-                "list", (Problem("--tag", "needs the database"),), hint="partita list --database-url URL"
-            )
-        if query.cursor:
-            raise InvalidError("list", (Problem("--cursor", "needs the database"),), hint="partita list --limit 1000")
-        found: list[RunSummary] = []
+        for option, asked in _ONLY_DATABASE:
+            if asked(query):
+                hint = "partita list --limit 1000" if option == "--cursor" else "partita list --database-url URL"
+                raise InvalidError("list", (Problem(option, "needs the database"),), hint=hint)
+        found: list[RunLine] = []
         path = RUNS.path("" if query.all_namespaces else query.namespace or self._namespace)
         try:
             async for page in self._client.pages(path, fields=_selector(query)):
-                found += [run for run in map(summary_of, page) if not query.phases or run.phase in query.phases]
+                found += [run for run in map(run_line, page) if not query.phases or run.phase in query.phases]
         except NotFoundError as error:
             raise _not_installed() from error
         found.sort(key=newest_first, reverse=True)
-        return RunPage(runs=tuple(found[: query.limit]))
+        return RunList(runs=tuple(found[: query.limit]))
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Append to ``spec.signals`` and wait a moment for the operator's answer."""
@@ -114,7 +130,7 @@ class ClusterBackend:
         if seen is not None and not _shows(seen, suspended=suspended):
             _require_unfinished(seen, run)
             raise ConflictError(
-                f"run {run}: spec.suspend is {str(suspended).lower()}, but the run is {summary_of(seen).phase}",
+                f"run {run}: spec.suspend is {str(suspended).lower()}, but the run is {run_line(seen).phase}",
                 hint=f"partita {'suspend' if suspended else 'resume'} {run}",
             )
         return seen is not None
@@ -125,6 +141,27 @@ class ClusterBackend:
         if status_of(item).get("phase") == "Cancelled":
             return True
         return await self._control(namespace, run, {"cancel": {"mode": mode, **({"reason": reason} if reason else {})}})
+
+    async def cancel_nodes(self, namespace: str, run: str, nodes: Sequence[str], reason: str) -> bool:
+        """Add to ``spec.cancelNodes``, which only grows; guarded, so that nobody else's names are lost."""
+        del reason  # the object has no field for it
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._add_nodes(namespace, run, nodes)
+            except ConflictError as error:
+                if isinstance(error, RunFinishedError):
+                    raise
+        return await self._add_nodes(namespace, run, nodes)
+
+    async def _add_nodes(self, namespace: str, run: str, nodes: Sequence[str]) -> bool:
+        item = await self._find(namespace, run)
+        _require_unfinished(item, run)
+        present = item["spec"].get("cancelNodes") or []
+        body = {
+            "metadata": {"resourceVersion": item["metadata"]["resourceVersion"]},
+            "spec": {"cancelNodes": [*dict.fromkeys((*present, *nodes))]},
+        }
+        return await self._observed(await self._client.patch(_path(item), body)) is not None
 
     async def _control(self, namespace: str, run: str, spec: Json) -> bool:
         item = await self._find(namespace, run)
@@ -212,11 +249,15 @@ def _no_such_kind(error: NotFoundError) -> bool:
     return "page not found" in error.message
 
 
+class RunFinishedError(ConflictError):
+    """The run has ended; trying again cannot help."""
+
+
 def _require_unfinished(item: Object, run: str) -> None:
-    summary = summary_of(item)
+    summary = run_line(item)
     if summary.finished:
         hint = get_command(run, summary.namespace)
-        raise ConflictError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=hint)
+        raise RunFinishedError(f"run {run}: RunFinished: the run has ended: {summary.phase}", hint=hint)
 
 
 def _shows(item: Object, *, suspended: bool) -> bool:
@@ -242,7 +283,7 @@ def _path(item: Mapping[str, Any]) -> str:
     return RUNS.path(item["metadata"]["namespace"], item["metadata"]["name"])
 
 
-def _selector(query: RunFilter) -> str:
+def _selector(query: RunQuery) -> str:
     parts = []
     if query.definition:
         parts.append(f"spec.definitionRef.name={query.definition}")

@@ -6,16 +6,18 @@ Invariant: what it changes goes through the coordinator like any other change; w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
-from partita.cli.backend import NodeSummary, RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunList, RunQuery, Submitted
 from partita.cli.checks import checked
+from partita.cli.inspect import flow_of, read_node, read_run
 from partita.cli.names import get_command, is_run_id
-from partita.cli.queued import waiting_for_worker
+from partita.cli.shown import run_line, waits_listed
+from partita.cli.who import person
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.manifest import parse_run
+from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json, Payload
 from partita.domain.places import shortened
 from partita.domain.state.events import (
@@ -27,16 +29,13 @@ from partita.domain.state.events import (
     SuspendRequested,
 )
 from partita.domain.state.mailbox import ACCEPTED, CONSUMED
-from partita.domain.state.rows import TERMINAL, ErrorInfo, RunStatus
-from partita.engine import projection
+from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.engine.engine import Engine
 from partita.engine.manifests import controls_in, start_request
-from partita.kube.status import message_of, node_message, waiting_for
 from partita.settings import Settings
 from partita.store import reads, views
 from partita.store.database import Database
 
-_BY = "cli"
 _NAMESPACE = "default"
 _LOOKED_AT = 500
 """Runs that are looked through for a name that the usual namespace does not have."""
@@ -47,6 +46,7 @@ class DatabaseBackend:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._by = person()
 
     @classmethod
     async def open(cls, settings: Settings) -> Self:
@@ -68,30 +68,30 @@ class DatabaseBackend:
         return [await self._put(document) for document in checked(namespace or _NAMESPACE, documents)]
 
     async def get(self, namespace: str, run: str) -> RunDetail:
-        """One run, with every node of its definition."""
-        detail = await reads.get_run(self._engine.database, await self._id(namespace, run))
-        found = detail.run
-        version = await self._engine.resolve(found.namespace, found.definition, found.version)
-        waits, nodes = _waits(detail), [_node(node) for node in detail.nodes]
-        summary = _summary(found, waits, nodes)
-        if not summary.waiting:
-            summary = replace(summary, waiting=waiting_for_worker(found.status, detail.nodes))
-        shown = _shown(nodes, waits, list(version.definition.nodes))
-        output = found.output.value if found.output is not None else None
-        return RunDetail(run=summary, nodes=shown, output=output, error=_error(found.error))
+        """One run, with every node of its definition and the children that it started."""
+        return await read_run(self._engine, await self._id(namespace, run))
 
-    async def list(self, query: RunFilter) -> RunPage:
+    async def node(self, namespace: str, run: str, query: NodeQuery) -> NodeDetail:
+        """One node of a run."""
+        return await read_node(self._engine, await self._id(namespace, run), query)
+
+    async def list(self, query: RunQuery) -> RunList:
         """A page of runs, newest first."""
         chosen = views.RunFilter(
-            namespace=None if query.all_namespaces else query.namespace or None,
+            namespace=None if query.all_namespaces or query.parent else query.namespace or None,
             definition=query.definition,
             statuses=tuple(RunStatus(phase) for phase in query.phases),
             tags=query.tags,
+            attributes=query.attributes or None,
+            started_by=query.started_by,
+            created_from=query.since,
+            created_before=query.before,
+            parent=await self._id(query.namespace, query.parent) if query.parent else None,
         )
         page = await reads.list_runs(self._engine.database, chosen, limit=query.limit, cursor=_cursor(query.cursor))
         waits = await reads.waiting(self._engine.database, [run.id for run in page.runs if run.status not in TERMINAL])
-        runs = tuple(_summary(run, _listed(waits.get(run.id, ()))) for run in page.runs)
-        return RunPage(runs=runs, cursor=str(page.cursor or ""))
+        runs = tuple(run_line(run, waits_listed(waits.get(run.id, ()))) for run in page.runs)
+        return RunList(runs=runs, cursor=str(page.cursor or ""))
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Send a signal; a refused one is an error."""
@@ -103,13 +103,25 @@ class DatabaseBackend:
 
     async def suspend(self, namespace: str, run: str, *, suspended: bool) -> bool:
         """Suspend, or resume, a run."""
-        await self._apply(namespace, run, SuspendRequested(by=_BY) if suspended else ResumeRequested(by=_BY))
+        await self._apply(namespace, run, SuspendRequested(by=self._by) if suspended else ResumeRequested(by=self._by))
         return True
 
     async def cancel(self, namespace: str, run: str, mode: str, reason: str) -> bool:
         """Cancel a run."""
-        chosen = CancelRequested(mode="Now" if mode == "Now" else "Graceful", reason=reason, by=_BY)
+        chosen = CancelRequested(mode="Now" if mode == "Now" else "Graceful", reason=reason, by=self._by)
         await self._apply(namespace, run, chosen)
+        return True
+
+    async def cancel_nodes(self, namespace: str, run: str, nodes: Sequence[str], reason: str) -> bool:
+        """Cancel the unsettled ones of these nodes; a name that the run does not have is an error."""
+        identity = await self._id(namespace, run)
+        flow = await flow_of(self._engine, await reads.get_run(self._engine.database, identity))
+        known = [*flow.nodes, *(flow.finally_.nodes if flow.finally_ is not None else ())]
+        for name in nodes:
+            if name not in known:
+                hint = get_command(run, namespace)
+                raise NotFoundError(f"run {run}: has no node {name}{did_you_mean(name, known)}", hint=hint)
+        await self._apply(namespace, str(identity), CancelRequested(nodes=tuple(nodes), reason=reason, by=self._by))
         return True
 
     async def _apply(self, namespace: str, run: str, event: Event) -> Reply:
@@ -125,14 +137,14 @@ class DatabaseBackend:
         metadata = document["metadata"]
         kind, namespace, name = document["kind"], metadata["namespace"], metadata.get("name", "")
         if kind == "WorkflowDefinition":
-            deployed = await self._engine.deploy(namespace, name, document["spec"], created_by=_BY)
+            deployed = await self._engine.deploy(namespace, name, document["spec"], created_by=self._by)
             result = f"version {deployed.version} {'deployed' if deployed.created else 'unchanged'}"
             return Submitted(kind=kind, namespace=namespace, name=name, id="", result=result)
         run, problems = parse_run(document)
         if run is None:
             raise InvalidError(f"WorkflowRun {name}", problems)
-        controls = controls_in(run, generation=1, by=_BY)
-        reply = await self._engine.start(start_request(run, controls, namespace=namespace, by=_BY))
+        controls = controls_in(run, generation=1, by=self._by)
+        reply = await self._engine.start(start_request(run, controls, namespace=namespace, by=self._by))
         result = "created" if reply.created else "unchanged"
         return Submitted(kind=kind, namespace=namespace, name=name, id=str(reply.run_id), result=result)
 
@@ -156,68 +168,6 @@ async def _only_place(database: Database, name: str) -> str:
     newest = await reads.list_runs(database, views.RunFilter(), limit=_LOOKED_AT)
     places = {run.namespace for run in newest.runs if run.name == name}
     return places.pop() if len(places) == 1 else ""
-
-
-def _summary(
-    run: views.RunView, waits: Sequence[projection.WaitSummary], nodes: Sequence[projection.NodeSummary] = ()
-) -> RunSummary:
-    error = f"{run.error.type}: {run.error.message}" if run.error is not None else ""
-    return RunSummary(
-        id=str(run.id),
-        namespace=run.namespace,
-        name=run.name,
-        definition=run.definition,
-        version=run.version,
-        phase=run.status.value,
-        progress=f"{run.done}/{run.total}",
-        waiting=waiting_for(run.status, waits),
-        message=message_of(run.status, error, run.reason, nodes),
-        created_at=run.created_at,
-        finished_at=run.finished_at,
-    )
-
-
-def _shown(
-    begun: Sequence[projection.NodeSummary], waits: Sequence[projection.WaitSummary], names: Sequence[str]
-) -> tuple[NodeSummary, ...]:
-    """Every node in the definition's order; those that nothing has happened to are Pending."""
-    known = {node.name: node for node in begun}
-    return tuple(
-        NodeSummary(name=name, state=node.state, attempt=node.attempt, message=node_message(node, waits))
-        if (node := known.get(name)) is not None
-        else NodeSummary(name=name, state="Pending", attempt=0, message="")
-        for name in names
-    )
-
-
-def _node(node: views.NodeView) -> projection.NodeSummary:
-    message = f"{node.error.type}: {node.error.message}" if node.error is not None else ""
-    return projection.NodeSummary(name=node.node, state=node.state, attempt=node.attempt, message=message)
-
-
-def _waits(detail: views.RunDetailView) -> list[projection.WaitSummary]:
-    signals = [
-        projection.WaitSummary(kind="signal", name=wait.name, node=wait.node, until=None, dead=None)
-        for wait in detail.waits
-    ]
-    timers = [
-        projection.WaitSummary(kind=timer.kind, name="", node=timer.node, until=timer.fire_at, dead=None)
-        for timer in detail.timers
-    ]
-    return signals + timers
-
-
-def _listed(waits: Sequence[views.WaitingView]) -> list[projection.WaitSummary]:
-    return [
-        projection.WaitSummary(kind=wait.kind, name=wait.name, node=wait.node, until=wait.until, dead=None)
-        for wait in waits
-    ]
-
-
-def _error(error: ErrorInfo | None) -> Json:
-    if error is None:
-        return None
-    return {"type": error.type, "message": error.message, "details": error.details.value if error.details else None}
 
 
 def _cursor(text: str | None) -> UUID | None:

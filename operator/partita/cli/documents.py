@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import orjson
 
+from partita.domain.durations import parse_duration
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.payload import Json
 from partita.domain.places import shortened
@@ -49,3 +51,30 @@ def pairs(values: Sequence[str], option: str) -> list[tuple[str, Json]]:
             raise InvalidError(option, (Problem("", f"{shortened(value)!r} has no name; expected name=JSON"),))
         result.append((name, json_value(text, f"{option} {name}=")))
     return result
+
+
+def texts(values: Sequence[str], option: str) -> dict[str, str]:
+    """``name=text`` pairs of a repeatable option; raises InvalidError."""
+    result = {}
+    for value in values:
+        name, separator, text = value.partition("=")
+        if not separator or not name:
+            raise InvalidError(option, (Problem("", f"{shortened(value)!r} has no name; expected NAME=VALUE"),))
+        result[name] = text
+    return result
+
+
+def moment(text: str, option: str) -> datetime | None:
+    """A time, or a duration before now; None where none was said. Raises InvalidError."""
+    if not text:
+        return None
+    try:
+        return datetime.now(UTC) - timedelta(milliseconds=parse_duration(text))
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        words = f"{shortened(text)!r} is no time; expected such as 2026-05-01T08:00:00Z, or a duration such as 2h"
+        raise InvalidError(option, (Problem("", words),)) from error
+    return found if found.tzinfo is not None else found.astimezone()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from typing import Final
 
 import orjson
 from rich.console import Console, Group, RenderableType
@@ -12,8 +14,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from partita.cli.backend import NodeSummary, RunDetail
+from partita.cli.backend import NodeDetail, NodeLine, RunDetail
 from partita.cli.output import age, state
+from partita.domain.payload import Json
+
+MAIN: Final = "main"
 
 _GLYPHS = {
     "Pending": "·",
@@ -43,14 +48,18 @@ def drawing(console: Console) -> Iterator[Callable[[RenderableType], None]]:
 
 
 def picture(detail: RunDetail) -> RenderableType:
-    """The run's headline, a line for each node, and its output or error once it has ended."""
-    parts: list[RenderableType] = [_headline(detail), _nodes(detail.nodes)]
+    """The run's headline, a line for each node and child, stage by stage, and its output or error once it has ended."""
+    parts: list[RenderableType] = [_headline(detail)]
+    for stage, nodes in groupby(detail.nodes, key=lambda node: node.stage):
+        if stage != MAIN:
+            parts.append(Text(f"  {stage}", style="bold"))
+        parts.append(_nodes([*nodes]))
     if detail.run.waiting and not detail.run.finished:
         parts.append(Text(f"waiting for {detail.run.waiting}", style="yellow"))
     if detail.error:
-        parts.append(Text(f"error: {detail.error.get('type')}: {detail.error.get('message')}", style="red"))
+        parts.append(_error(detail.error))
     if detail.output is not None:
-        parts.append(Text(f"output: {orjson.dumps(detail.output).decode()}", style="green"))
+        parts.append(Text(f"output: {_json(detail.output)}", style="green"))
     return Group(*parts)
 
 
@@ -58,20 +67,74 @@ def _headline(detail: RunDetail) -> Text:
     run = detail.run
     version = f" v{run.version}" if run.version is not None else ""
     line = Text.assemble((run.name, "bold"), f"  {run.definition}{version}  ", state(run.phase))
+    line.append(f" ({run.stage})" if run.stage != MAIN and not run.finished else "")
     line.append(f"  {run.progress}  {age(run.created_at, run.finished_at)}")
     return line.append(f"  {run.message}" if run.message and not detail.error else "")
 
 
-def _nodes(nodes: tuple[NodeSummary, ...]) -> Table:
+def _nodes(nodes: Sequence[NodeLine]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for node in nodes:
-        colour = state(node.state).style
         tries = f"attempt {node.attempt}" if node.attempt > 1 else ""
-        table.add_row(
-            Text(f"  {_GLYPHS.get(node.state, '?')}", style=colour),
-            Text(node.name),
-            state(node.state),
-            Text(tries),
-            Text(node.message, style="bright_black"),
-        )
+        cells = (Text(node.name), state(node.state), Text(tries), Text(node.message, style="bright_black"))
+        table.add_row(_glyph(node.state, 2), *cells)
+        for child in node.children:
+            place = "└ run" if child.index is None else f"└ run [{child.index}]"
+            table.add_row("", Text(f"{place} {child.id}", style="bright_black"), state(child.phase), "", "")
     return table
+
+
+def node_picture(detail: NodeDetail) -> RenderableType:
+    """One node, or one item of it: what went in, what came out, its items and its attempts."""
+    name = detail.name if detail.index is None else f"{detail.name}[{detail.index}]"
+    line = Text.assemble((name, "bold"), f"  {detail.kind}  ", state(detail.state))
+    line.append(f"  attempt {detail.attempt}" if detail.attempt else "")
+    line.append(f"  queue {detail.queue}" if detail.queue else "")
+    line.append(f"  worker {detail.worker}" if detail.worker else "")
+    line.append(f"  {detail.message}" if detail.message and not detail.error else "")
+    parts: list[RenderableType] = [line]
+    parts += [
+        Text(f"{what}: {_json(value)}")
+        for what, value in (("input", detail.input), ("output", detail.output), ("event", detail.event))
+        if value is not None
+    ]
+    if detail.error:
+        parts.append(_error(detail.error))
+    if detail.items:
+        parts += [Text("items", style="bold"), _items(detail)]
+    if detail.attempts:
+        parts += [Text("attempts, the newest first", style="bold"), _attempts(detail)]
+    return Group(*parts)
+
+
+def _items(detail: NodeDetail) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for item in detail.items:
+        tries = f"attempt {item.attempt}" if item.attempt > 1 else ""
+        words = "  ".join(part for part in (f"run {item.child}" if item.child else "", item.message) if part)
+        cells = (Text(f"[{item.index}]"), state(item.state), Text(tries), Text(words, style="bright_black"))
+        table.add_row(_glyph(item.state, 2), *cells)
+    return table
+
+
+def _attempts(detail: NodeDetail) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for attempt in detail.attempts:
+        place = f"[{attempt.index}] " if detail.items else ""
+        words = f"{attempt.error.get('type')}: {attempt.error.get('message')}" if attempt.error else ""
+        took = age(attempt.started_at, attempt.finished_at)
+        cells = (f"  {place}attempt {attempt.attempt}", attempt.outcome, attempt.worker, took, words)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _glyph(name: str, indent: int) -> Text:
+    return Text(" " * indent + _GLYPHS.get(name, "?"), style=state(name).style)
+
+
+def _error(error: Json) -> Text:
+    return Text(f"error: {error.get('type')}: {error.get('message')}", style="red")
+
+
+def _json(value: Json) -> str:
+    return orjson.dumps(value).decode()

@@ -20,11 +20,10 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from partita.cli.backend import RunDetail
+from partita.cli.backend import Backend, RunDetail
 from partita.cli.connect import Target, settings_for
 from partita.cli.database import DatabaseBackend
 from partita.cli.draw import drawing, picture
-from partita.cli.follow import follow
 from partita.cli.output import Format, note, stderr, stdout
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.payload import Json
@@ -35,6 +34,8 @@ from partita.worker import Tasks, load
 from partita.worker.process import serve
 
 _NAMESPACE = "default"
+_PAUSE_SECONDS = 0.2
+_OPEN = ("Pending", "Running", "Suspended")
 
 
 async def run_documents(
@@ -55,39 +56,73 @@ async def run_documents(
 
 async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str, Json]], output: Format) -> RunDetail:
     """Draw one run to its end, and answer its waits with the events that were given, each once."""
-    left = list(events)
+    answers = Answers(backend, run_id, events)
     last: RunDetail | None = None
     console = stdout if output is Format.TABLE else stderr
     told: set[str] = set()
     with drawing(console) as show:
-        async for last in _views(backend, run_id, left):
-            missing = sorted(awaited(last) - {name for name, _ in events})
-            hints = [f"nobody sends event {name}; try: --event {name}='JSON'" for name in missing]
+        async for last in _views(backend, run_id, answers):
+            hints = [f"nobody sends event {name}; try: --event {name}='JSON'" for name in sorted(answers.missing)]
             show(Group(picture(last), *(Text(hint, style="yellow") for hint in hints)))
             if not console.is_terminal:  # the picture comes at the end, which is not near
                 for hint in sorted(set(hints) - told):
                     note(f"run {last.run.name}: {hint}")
             told.update(hints)
-    for name, _ in left:
+    for name, _ in answers.left:
         note(f"event {name}: the run never waited for it")
     if last is None:
         raise AssertionError(run_id)
     return last
 
 
-async def _views(backend: DatabaseBackend, run_id: str, left: list[tuple[str, Json]]) -> AsyncIterator[RunDetail]:
-    async for detail in follow(backend, _NAMESPACE, run_id):
-        yield detail
-        for item in [item for item in left if item[0] in awaited(detail)]:
-            left.remove(item)
-            await backend.signal(_NAMESPACE, run_id, item[0], item[1], str(new_id()), "partita dev")
+async def _views(backend: DatabaseBackend, run_id: str, answers: Answers) -> AsyncIterator[RunDetail]:
+    """The run each time that it looks different, or waits for something else below."""
+    last: tuple[RunDetail, frozenset[str]] | None = None
+    while True:
+        detail = await backend.get(_NAMESPACE, run_id)
+        await answers.give(detail)
+        if last != (detail, answers.missing):
+            yield detail
+            last = (detail, answers.missing)
+        if detail.run.finished:
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def awaited(detail: RunDetail) -> frozenset[str]:
-    """Names of the events that nodes of the run wait for."""
-    waiting = (node.message for node in detail.nodes if node.state == "Waiting")
-    words = (word.partition(" (")[0] for message in waiting for word in message.split("; "))
-    return frozenset(word.removeprefix("event ") for word in words if word.startswith("event "))
+class Answers:
+    """Events given on the command line, sent to whichever run of a tree waits for them."""
+
+    def __init__(self, backend: Backend, run_id: str, events: list[tuple[str, Json]]) -> None:
+        self._backend = backend
+        self._run = run_id
+        self._given = frozenset(name for name, _ in events)
+        self.left = list(events)
+        """Events that nobody has waited for yet."""
+        self.missing: frozenset[str] = frozenset()
+        """Names that are waited for and that nobody sends."""
+
+    async def give(self, detail: RunDetail) -> None:
+        """Look at a run and its unfinished children, and send what they wait for."""
+        awaited = {
+            name async for run, names in self._waiting(self._run, detail) for name in await self._send(run, names)
+        }
+        self.missing = frozenset(awaited - self._given)
+
+    async def _waiting(self, run: str, detail: RunDetail) -> AsyncIterator[tuple[str, tuple[str, ...]]]:
+        """Runs with the events that they wait for; the waits of subflows stand in their parent's mailbox."""
+        todo = [(run, detail)]
+        while todo:
+            run, detail = todo.pop()
+            if detail.events and "/" not in detail.run.definition:
+                yield run, detail.events
+            open_ = [child.id for node in detail.nodes for child in node.children if child.phase in _OPEN]
+            todo += [(child, await self._backend.get(_NAMESPACE, child)) for child in open_]
+
+    async def _send(self, run: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        for item in [item for item in self.left if item[0] in names]:
+            self.left.remove(item)
+            await self._backend.signal(_NAMESPACE, run, item[0], item[1], str(new_id()), "partita dev")
+        return names
 
 
 class _Stderr(logging.Handler):

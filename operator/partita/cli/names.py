@@ -11,10 +11,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from partita.domain.errors import InvalidError, Problem
-from partita.domain.names import NAMESPACE_NAME, OBJECT, Form
+from partita.domain.names import NAME, NAMESPACE_NAME, OBJECT, Form
 from partita.domain.places import shortened
+from partita.domain.state.rows import UNDO
 
 _RUN_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
+NODE = Form(NAME, 63, "a node's name such as chargeCard")
+ROW = Form(
+    re.compile(NAME.pattern.removesuffix(r"\Z") + rf"({UNDO})?\Z"), 63 + len(UNDO), "a node's name, or name~undo"
+)
+"""A node, or what reverses it."""
 _RUN = replace(OBJECT, expected="a run's id or its object's name")
 
 
@@ -41,6 +47,11 @@ def optional_run(text: str) -> str:
     if text and not is_run_id(text):
         raise InvalidError("--run", (Problem("", f"{shortened(text)!r} is no run's id"),), hint="partita list")
     return text
+
+
+def optional_parent(text: str | None) -> str | None:
+    """A run's id or its object's name, if one was said; raises InvalidError."""
+    return None if text is None else run(text)
 
 
 def namespace(text: str) -> str:

@@ -5,16 +5,13 @@ Invariant: pure; whatever a status lacks is empty, since a new object has none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from partita.cli.backend import NodeSummary, RunDetail, RunSummary
+from partita.cli.backend import ChildLine, NodeLine, RunDetail, RunLine
 from partita.domain.payload import Json
-
-_TYPED = re.compile(r"(?P<type>[a-z][a-z0-9_]*): (?P<message>.*)", re.DOTALL)
-"""The message of a failed run as the operator writes it."""
+from partita.domain.state.rows import UNDO, Stage
 
 
 def status_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -22,22 +19,23 @@ def status_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return item.get("status") or {}
 
 
-def newest_first(run: RunSummary) -> tuple[str, str]:
+def newest_first(run: RunLine) -> tuple[str, str]:
     """Key that sorts runs by their age."""
     return (run.created_at.isoformat() if run.created_at else "", run.name)
 
 
-def summary_of(item: Mapping[str, Any]) -> RunSummary:
+def run_line(item: Mapping[str, Any]) -> RunLine:
     """One line of a list."""
     status = status_of(item)
     metadata = item["metadata"]
-    return RunSummary(
+    return RunLine(
         id=status.get("runId") or "",
         namespace=metadata["namespace"],
         name=metadata["name"],
         definition=item["spec"]["definitionRef"]["name"],
         version=status.get("version"),
         phase=status.get("phase") or "Pending",
+        stage=status.get("stage") or Stage.MAIN.value,
         progress=status.get("progress") or "",
         waiting=status.get("waitingFor") or "",
         message=status.get("message") or "",
@@ -49,25 +47,26 @@ def summary_of(item: Mapping[str, Any]) -> RunSummary:
 def detail_of(item: Mapping[str, Any]) -> RunDetail:
     """The run with its nodes and result."""
     status = status_of(item)
-    nodes = tuple(
-        NodeSummary(
-            name=node["name"], state=node["state"], attempt=node.get("attempt", 0), message=node.get("message", "")
-        )
-        for node in status.get("nodes") or []
+    nodes = tuple(_node(node) for node in status.get("nodes") or [])
+    return RunDetail(run=run_line(item), nodes=nodes, output=status.get("output"), error=_error(status))
+
+
+def _node(node: Mapping[str, Any]) -> NodeLine:
+    child = node.get("runId")
+    return NodeLine(
+        name=node["name"],
+        stage=Stage.UNDO.value if node["name"].endswith(UNDO) else Stage.MAIN.value,
+        state=node["state"],
+        attempt=node.get("attempt", 0),
+        message=node.get("message", ""),
+        children=(ChildLine(id=child, index=None, phase=""),) if child else (),
     )
-    return RunDetail(run=summary_of(item), nodes=nodes, output=status.get("output"), error=_error(status))
 
 
 def _error(status: Mapping[str, Any]) -> Json:
-    """Why the run ended badly, in the parts that the status names; details are in the database only."""
-    if status.get("phase") not in ("Failed", "Cancelled"):
-        return None
-    message = status.get("message") or ""
-    typed = _TYPED.fullmatch(message)
-    if typed is not None:
-        return {"type": typed["type"], "message": typed["message"], "details": None}
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
-    return {"type": conditions.get("Succeeded", {}).get("reason", "Failed"), "message": message, "details": None}
+    """Why the run ended badly, as the status says it; details are in the database only."""
+    error = status.get("error")
+    return {**error, "details": None} if error else None
 
 
 def _time(text: str | None) -> datetime | None:

@@ -19,7 +19,7 @@ import orjson
 
 from partita.domain.errors import PartitaError
 from partita.domain.payload import Json
-from partita.domain.state.rows import Detail, Loop, RunStatus
+from partita.domain.state.rows import Detail, ErrorInfo, Loop, RunStatus
 from partita.settings import LimitSettings
 from partita.store.details import detail_of
 from partita.store.projection import ProjectionStore, Row
@@ -96,6 +96,8 @@ class RunSummary:
     definition: str
     version: int
     status: RunStatus
+    stage: str
+    """The part of the run that executes, or did last: main, undo or finally."""
     reason: str
     done: int
     total: int
@@ -104,8 +106,8 @@ class RunSummary:
     finished_at: datetime | None
     suspension_at: datetime | None
     """When it was last suspended or resumed; None if never."""
-    error: str
-    """``type: message`` of the error that ended it; empty without one."""
+    error: ErrorInfo | None
+    """The error that ended it, without its details."""
     output: Json
     """The output of a succeeded run when it is small; else None."""
     nodes: tuple[NodeSummary, ...]
@@ -211,6 +213,7 @@ def _summary(
         definition=row["definition"],
         version=row["version"],
         status=RunStatus(row["status"]),
+        stage=row["stage"],
         reason=row["reason"],
         done=row["done"],
         total=row["total"],
@@ -218,7 +221,7 @@ def _summary(
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         suspension_at=suspension_at,
-        error=_error(row),
+        error=_run_error(row),
         output=_json(row["output"]),
         nodes=tuple(_node(node) for node in nodes),
         waits=tuple(_wait(wait) for wait in waiting),
@@ -274,6 +277,10 @@ def _refusal(row: Row) -> Refusal:
         created_at=row["created_at"],
         now=row["now"],
     )
+
+
+def _run_error(row: Row) -> ErrorInfo | None:
+    return ErrorInfo(row["error_type"], row["error_message"] or "") if row["error_type"] else None
 
 
 def _error(row: Row) -> str:

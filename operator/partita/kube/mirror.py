@@ -15,7 +15,7 @@ from typing import Any, Final
 TRACKED: Final = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/")
 """Marks of tools that create an object again when it vanishes: no default time to live deletes such an object."""
 
-UNSUPPORTED: Final = ("hold", "cancelNodes", "retry")
+UNSUPPORTED: Final = ("hold", "retry")
 """Controls whose meaning comes with a later version; the status says that they have no effect."""
 
 

@@ -8,20 +8,21 @@ since a signal may be removed from the spec only while the status lists it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
-from partita.domain.state.rows import TERMINAL, RunStatus, TimerKind
+from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.engine.projection import NodeSummary, Refusal, RunSummary, SignalSummary, WaitSummary
-from partita.kube.conditions import Condition, clip, manifests, milliseconds, seconds
+from partita.kube.conditions import Condition, clip, manifests, milliseconds
+from partita.kube.words import MESSAGE_LIMIT, error_text, message_of, node_message, waiting_for
 
 Status = dict[str, Any]
 
-_WAITING_LIMIT: Final = 256
-_MESSAGE_LIMIT: Final = 1024
+_TYPE_LIMIT: Final = 128
+_ERROR_LIMIT: Final = 2048
 
 
 def run_status(run: RunSummary, limit: int = 16_384, unsupported: tuple[str, ...] = ()) -> Status:
@@ -45,11 +46,13 @@ def refusal_status(refusal: Refusal) -> Status:
         "observedGeneration": generation,
         "revision": 0,
         "phase": phase.value,
+        "stage": None,
         "runId": None,
         "version": None,
         "progress": None,
         "waitingFor": _refused_waiting(refusal),
         "message": clip(refusal.message, 4096),
+        "error": None if refusal.waiting else {"type": refusal.reason, "message": clip(refusal.message, _ERROR_LIMIT)},
         "startedAt": None,
         "finishedAt": ended,
         "lastSyncTime": milliseconds(refusal.now),
@@ -65,11 +68,13 @@ def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
         "observedGeneration": run.object.generation,
         "revision": run.revision,
         "phase": run.status.value,
+        "stage": run.stage,
         "runId": str(run.run_id),
         "version": run.version,
         "progress": f"{run.done}/{run.total}",
         "waitingFor": waiting_for(run.status, run.waits) or None,
         "message": clip(_message(run, unsupported), 4096) or None,
+        "error": _error(run),
         "startedAt": milliseconds(run.started_at) if run.started_at else None,
         "finishedAt": milliseconds(run.finished_at) if run.finished_at else None,
         "lastSyncTime": milliseconds(run.now),
@@ -80,50 +85,17 @@ def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
     }
 
 
-def waiting_for(status: RunStatus, waits: Iterable[WaitSummary]) -> str:
-    """What an unfinished run waits for, in words: the first two things and how many more."""
-    if status in TERMINAL:
-        return ""
-    if status is RunStatus.SUSPENDED:
-        return "resume"
-    words = [text for wait in sorted(waits, key=_order) if (text := _wait(wait))]
-    more = f" and {len(words) - 2} more" if len(words) > 2 else ""
-    return clip(", ".join(words[:2]) + more, _WAITING_LIMIT)
-
-
-def _order(wait: WaitSummary) -> tuple[bool, bool, str, str]:
-    """Signals first, since people can send them; then the earliest timer."""
-    return wait.kind != "signal", wait.until is None, seconds(wait.until) if wait.until else "", wait.node
-
-
-def _wait(wait: WaitSummary) -> str:
-    """One wait in words; empty for timers that only bound something else."""
-    until = f" until {seconds(wait.until)}" if wait.until else ""
-    match wait.kind:
-        case "signal":
-            return f"event {wait.name}" + ("" if wait.name == wait.node else f" ({wait.node})")
-        case TimerKind.WAIT:
-            return f"timer {wait.node}{until}"
-        case TimerKind.BACKOFF:
-            return f"retry of {wait.node}{until}"
-        case TimerKind.START:
-            return f"start{until}"
-        case _:
-            return ""
-
-
-def message_of(status: RunStatus, error: str, reason: str, nodes: Iterable[NodeSummary]) -> str:
-    """The latest that people should know: why it ended badly, or which nodes have failed so far."""
-    if status in TERMINAL:
-        return error or ("" if status is RunStatus.SUCCEEDED else reason)
-    failed = [f"{node.name}: {node.message}" for node in nodes if node.state == "Failed"]
-    return "; ".join(failed[:3])
-
-
 def _message(run: RunSummary, unsupported: tuple[str, ...]) -> str:
     """The message of a status, the controls without effect last, since what went wrong matters more."""
-    words = (message_of(run.status, run.error, run.reason, run.nodes), _ignored(unsupported))
+    words = (_outcome(run), _ignored(unsupported))
     return "; ".join(word for word in words if word)
+
+
+def _error(run: RunSummary) -> Status | None:
+    """Why the run ended badly."""
+    if run.error is None or run.status not in TERMINAL:
+        return None
+    return {"type": clip(run.error.type, _TYPE_LIMIT), "message": clip(run.error.message, _ERROR_LIMIT)}
 
 
 def _ignored(unsupported: tuple[str, ...]) -> str:
@@ -132,16 +104,8 @@ def _ignored(unsupported: tuple[str, ...]) -> str:
 
 
 def _signal(signal: SignalSummary) -> Status:
-    message = {"message": clip(signal.message, _MESSAGE_LIMIT)} if signal.message else {}
+    message = {"message": clip(signal.message, MESSAGE_LIMIT)} if signal.message else {}
     return {"id": signal.id, "state": signal.state, **message}
-
-
-def node_message(node: NodeSummary, waits: Iterable[WaitSummary]) -> str:
-    """What people should know of a node: its last error unless it completed, and what it waits for."""
-    words = [node.message] if node.message and node.state != "Completed" else []
-    if node.state == "Waiting":
-        words += [_wait(wait) for wait in waits if wait.node == node.name]
-    return clip("; ".join(word for word in words if word), _MESSAGE_LIMIT)
 
 
 def _node(node: NodeSummary, waits: tuple[WaitSummary, ...]) -> Status:
@@ -151,6 +115,7 @@ def _node(node: NodeSummary, waits: tuple[WaitSummary, ...]) -> Status:
         "state": node.state,
         "attempt": node.attempt,
         **({"message": message} if message else {}),
+        **({"runId": str(node.child)} if node.child is not None else {}),
     }
 
 
@@ -190,7 +155,7 @@ def _accepted(run: RunSummary, unsupported: tuple[str, ...]) -> Condition:
 
 
 def _outcome(run: RunSummary) -> str:
-    return message_of(run.status, run.error, run.reason, run.nodes)
+    return message_of(run.status, error_text(run.error), run.reason, run.nodes)
 
 
 def _ending(run: RunSummary) -> str:
@@ -224,7 +189,8 @@ def _with_nodes(count: int, characters: int) -> Callable[[RunSummary], RunSummar
 
 
 def _without_output(run: RunSummary) -> RunSummary:
-    return replace(_with_nodes(0, 1)(run), output=None, error=clip(run.error, 1024))
+    error = None if run.error is None else replace(run.error, message=clip(run.error.message, 512))
+    return replace(_with_nodes(0, 1)(run), output=None, error=error)
 
 
 def _only_ids(run: RunSummary) -> RunSummary:

@@ -147,7 +147,7 @@ async def waiting(database: Database, run_ids: Iterable[UUID]) -> Mapping[UUID, 
     found: dict[UUID, tuple[WaitingView, ...]] = {}
     ids = list(run_ids)
     for row in await database.fetch("waits_of_runs", ids, *bounds(ids)) if ids else ():
-        wait = WaitingView(row["kind"], row["name"], row["node"], row["until"])
+        wait = WaitingView(row["kind"], row["name"], row["node"], row["until"], row["child"])
         found[row["id"]] = (*found.get(row["id"], ()), wait)
     return found
 
@@ -194,7 +194,7 @@ def run_view(row: Record) -> RunView:
         "idempotency_key": values["idempotency_key"] or "",
         "tags": tuple(orjson.loads(values["tags"] or "[]")),
         "attributes": orjson.loads(values["attributes"] or "{}"),
-        "error": _error(error),
+        "error": error_of(error),
         "input": None if context is None else Payload.of(orjson.loads(context).get("input")),
         "output": payload_of(output),
         "parent": None if place[0] is None else Parent(*place),
@@ -211,7 +211,7 @@ def node_view(row: Record) -> NodeView:
     extra = {} if detail is None else {"loop": detail.loop, "child": detail.child}
     payloads = {name: payload_of(values[name]) for name in ("input", "output", "event")}
     texts = {"queue": values["queue"] or "", "worker": worker or ""}
-    return NodeView(**{**values, **payloads, **texts, **extra, "error": _error(error)})
+    return NodeView(**{**values, **payloads, **texts, **extra, "error": error_of(error)})
 
 
 def _timer(row: Record) -> TimerView:
@@ -224,7 +224,7 @@ def _signal(row: Record) -> SignalView:
 
 
 def _line(row: Record) -> HistoryView:
-    values: dict[str, Any] = {**row, "error": _error(row["error"]), "details": payload_of(row["details"])}
+    values: dict[str, Any] = {**row, "error": error_of(row["error"]), "details": payload_of(row["details"])}
     texts = {name: row[name] or "" for name in ("node", "who")}
     numbers = {name: row[name] or 0 for name in ("index", "attempt")}
     return HistoryView(**{**values, **texts, **numbers})
@@ -240,7 +240,8 @@ def payload_of(text: str | None) -> Payload | None:
     return None if text is None else Payload.parse(text)
 
 
-def _error(text: str | None) -> ErrorInfo | None:
+def error_of(text: str | None) -> ErrorInfo | None:
+    """A column of an error."""
     if text is None:
         return None
     value = orjson.loads(text)

@@ -161,6 +161,8 @@ class WaitingView:
     """The signal's name, or the child's id; empty for timers, and for the children of a loop."""
     node: str
     until: datetime | None
+    child: UUID | None = None
+    """The child run: of kind ``child`` the one that is waited for, of ``signal`` the one whose node waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from enum import StrEnum
 from typing import Annotated
 from uuid import uuid4
@@ -15,6 +13,8 @@ from partita.cli.backend import Backend
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import json_value
 from partita.cli.output import Format, note, print_json
+from partita.cli.who import person
+from partita.domain.errors import InvalidError, Problem
 from partita.domain.names import REASON, SIGNAL_IDENTITY, SIGNAL_NAME
 
 
@@ -61,7 +61,7 @@ def signal(
     identity = signal_id or str(uuid4())
 
     async def work(backend: Backend) -> str:
-        return await backend.signal(namespace, run, name, value, identity, _sender())
+        return await backend.signal(namespace, run, name, value, identity, person())
 
     answer = on_backend(options.target(database_url, kubeconfig, context), work)
     _say({"run": run, "signal": name, "id": identity, "state": answer}, output, f"signal {name} to {run}: {answer}")
@@ -93,7 +93,15 @@ def resume(
 
 def cancel(
     run: options.Run,
-    mode: Annotated[Mode, typer.Option("--mode", help="Now skips the clean-up of the run.")] = Mode.GRACEFUL,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node",
+            callback=names.repeated("--node", names.NODE),
+            help="Cancel only this node while the run goes on; repeatable.",
+        ),
+    ] = None,
+    mode: Annotated[Mode, typer.Option("--mode", help="Now skips undo and finally.")] = Mode.GRACEFUL,
     reason: Annotated[
         str,
         typer.Option(
@@ -109,13 +117,24 @@ def cancel(
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
 ) -> None:
-    """End a run as Cancelled."""
+    """End a run as Cancelled, or with --node cancel some of its nodes."""
+    nodes = tuple(dict.fromkeys(node or ()))
+    if nodes and mode is Mode.NOW:
+        problem = Problem("--mode", "Now ends the whole run; expected --node without it")
+        raise InvalidError("cancel", (problem,), hint=f"partita cancel {run} --node {nodes[0]}")
 
     async def work(backend: Backend) -> bool:
+        if nodes:
+            return await backend.cancel_nodes(namespace, run, nodes, reason)
         return await backend.cancel(namespace, run, mode.value, reason)
 
     answered = on_backend(options.target(database_url, kubeconfig, context), work)
-    _say({"run": run, "cancel": mode.value, "answered": answered}, output, _sentence(run, "cancel requested", answered))
+    if nodes:
+        record: dict[str, object] = {"run": run, "cancelNodes": list(nodes), "answered": answered}
+        _say(record, output, _sentence(run, f"cancel of {', '.join(nodes)} requested", answered))
+    else:
+        record = {"run": run, "cancel": mode.value, "answered": answered}
+        _say(record, output, _sentence(run, "cancel requested", answered))
 
 
 def _suspend(run: str, namespace: str, output: Format, target: Target, *, suspended: bool) -> None:
@@ -129,14 +148,6 @@ def _suspend(run: str, namespace: str, output: Format, target: Target, *, suspen
 
 def _sentence(run: str, done: str, answered: bool) -> str:
     return f"run {run}: {done}" if answered else f"run {run}: sent; the operator has not answered yet"
-
-
-def _sender() -> str:
-    """Who sends; a user id that has no name, as in many containers, is no reason to fail."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def _say(record: dict[str, object], output: Format, sentence: str) -> None:

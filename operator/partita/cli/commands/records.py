@@ -35,7 +35,7 @@ def history(
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
 ) -> None:
-    """Show what happened to a run, line by line, oldest first."""
+    """Show what happened to a run, line by line, oldest first. The numbers grow and may leave some out."""
     from partita.cli.database import run_id
     from partita.store import reads
 
@@ -48,7 +48,10 @@ def history(
     if output is Format.JSON:
         print_json(lines)
         return
-    rows = [(line.seq, _time(line.at), line.event, _place(line), line.attempt or "", _what(line)) for line in lines]
+    loops = {line.node for line in lines if line.index}
+    rows = [
+        (line.seq, _time(line.at), line.event, _place(line, loops), line.attempt or "", _what(line)) for line in lines
+    ]
     print_table(("#", "time", "event", "node", "attempt", "by and why"), rows, empty="nothing has happened after that")
     if len(lines) == limit:
         note(f"more: --after {lines[-1].seq}")
@@ -142,8 +145,9 @@ def _time(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
-def _place(line: HistoryView) -> str:
-    return f"{line.node}[{line.index}]" if line.index else line.node
+def _place(line: HistoryView, loops: set[str]) -> str:
+    """The node, with the item of a loop; the loop as a whole has no index."""
+    return f"{line.node}[{line.index}]" if line.index >= 0 and line.node in loops else line.node
 
 
 def _what(line: HistoryView) -> str:

@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from partita.cli import names, options
-from partita.cli.backend import Backend, RunDetail, RunFilter, RunPage, RunSummary, Submitted
+from partita.cli.backend import Backend, NodeDetail, NodeQuery, RunDetail, RunLine, RunList, RunQuery, Submitted
 from partita.cli.connect import Target, on_backend
-from partita.cli.documents import read_documents
-from partita.cli.draw import drawing, picture
+from partita.cli.documents import moment, read_documents, texts
+from partita.cli.draw import drawing, node_picture, picture
 from partita.cli.exits import Exit
 from partita.cli.follow import follow
 from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
 from partita.domain.durations import parse_duration
+from partita.domain.errors import InvalidError, Problem
 from partita.domain.names import OBJECT, TAG
 
 
@@ -53,18 +54,51 @@ def submit(
 
 def get(
     run: options.Run,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            "--node",
+            callback=names.optional("--node", names.ROW),
+            help="Only this node, with its input, output, items and attempts; name~undo is what reverses it.",
+        ),
+    ] = None,
+    item: Annotated[
+        int | None, typer.Option("--item", min=0, help="Only this item or iteration of the node.", show_default=False)
+    ] = None,
+    after: Annotated[int, typer.Option("--after", min=-1, help="Items after this one.", show_default=False)] = -1,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Most items, and most attempts.")] = 50,
     namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
 ) -> None:
-    """Show one run: its nodes, what it waits for, its output or error."""
+    """Show one run: its nodes and children, what it waits for, its output or error; or one node of it."""
+    target = options.target(database_url, kubeconfig, context)
+    if node is not None:
+        _get_node(target, namespace, run, NodeQuery(name=node, item=item, after=after, limit=limit), output)
+        return
+    if item is not None or after >= 0:
+        problem = Problem("--node", "is not given; expected the node whose items are meant")
+        raise InvalidError("get", (problem,), hint=f"partita get {run} --node NAME")
 
     async def work(backend: Backend) -> RunDetail:
         return await backend.get(namespace, run)
 
-    _show(on_backend(options.target(database_url, kubeconfig, context), work), output)
+    _show(on_backend(target, work), output)
+
+
+def _get_node(target: Target, namespace: str, run: str, query: NodeQuery, output: Format) -> None:
+    async def work(backend: Backend) -> NodeDetail:
+        return await backend.node(namespace, run, query)
+
+    found = on_backend(target, work)
+    if output is Format.JSON:
+        print_json(found)
+        return
+    stdout.print(node_picture(found))
+    if found.cursor is not None:
+        note(f"more items: --after {found.cursor}")
 
 
 def list_runs(
@@ -92,6 +126,30 @@ def list_runs(
             "--tag", callback=names.repeated("--tag", TAG), help="Only with this tag; repeatable, all must fit."
         ),
     ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", metavar="NAME=VALUE", help="Only with this attribute; repeatable, all must fit."),
+    ] = None,
+    started_by: Annotated[
+        str | None,
+        typer.Option("--started-by", show_default=False, help="Only runs that this person or object started."),
+    ] = None,
+    since: Annotated[
+        str, typer.Option("--since", show_default=False, help="Only runs since a time, or for so long, such as 2h.")
+    ] = "",
+    before: Annotated[
+        str, typer.Option("--before", show_default=False, help="Only runs before a time, or older than, such as 7d.")
+    ] = "",
+    parent: Annotated[
+        str | None,
+        typer.Option(
+            "--parent",
+            metavar="RUN",
+            show_default=False,
+            callback=names.optional_parent,
+            help="Only children of this run, those of subflows too, which no other list has.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")] = 50,
     cursor: Annotated[str, typer.Option("--cursor", show_default=False, help="Where the page before ended.")] = "",
     output: options.Output = Format.TABLE,
@@ -100,17 +158,22 @@ def list_runs(
     context: options.KubeContext = "",
 ) -> None:
     """List runs, newest first."""
-    query = RunFilter(
+    query = RunQuery(
         namespace=namespace,
         all_namespaces=all_namespaces,
         definition=definition,
         phases=tuple(_phase(word) for word in phase or ()),
         tags=tuple(tag or ()),
+        attributes=texts(attribute or (), "--attribute"),
+        started_by=started_by,
+        since=moment(since, "--since"),
+        before=moment(before, "--before"),
+        parent=parent,
         limit=limit,
         cursor=cursor or None,
     )
 
-    async def work(backend: Backend) -> RunPage:
+    async def work(backend: Backend) -> RunList:
         return await backend.list(query)
 
     page = on_backend(options.target(database_url, kubeconfig, context), work)
@@ -195,7 +258,7 @@ def _show(detail: RunDetail, output: Format) -> None:
         stdout.print(picture(detail))
 
 
-def _row(run: RunSummary) -> tuple[object, ...]:
+def _row(run: RunLine) -> tuple[object, ...]:
     name = (run.namespace, run.name, run.definition, state(run.phase), run.progress, run.waiting)
     return (*name, age(run.created_at), run.id)
 

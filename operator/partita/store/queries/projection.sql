@@ -19,7 +19,7 @@ LEFT JOIN LATERAL (
 -- Run rows of one batch. $1 = run ids, $2 and $3 = their bounds, $4 = largest output in bytes.
 -- hot: pruned
 SELECT r.id, r.revision, r.engine_id, r.cr_uid, r.namespace, r.name, r.cr_generation, r.definition, r.version,
-       r.status, r.reason, r.done, r.total, r.applied_suspend, r.created_at, r.started_at, r.finished_at,
+       r.status, r.stage, r.reason, r.done, r.total, r.applied_suspend, r.created_at, r.started_at, r.finished_at,
        r.error_json ->> 'type' AS error_type, left(r.error_json ->> 'message', 3000) AS error_message,
        CASE WHEN r.status = 'Succeeded' AND octet_length(r.output_json::text) <= $4::int THEN r.output_json END AS output,
        clock_timestamp() AS now

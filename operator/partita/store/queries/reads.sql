@@ -158,13 +158,13 @@ ORDER BY id DESC
 -- hot: pruned
 -- What runs wait for: signals, their children's too, timers that hold them up, and children; at most 50 of each a run.
 -- $2 and $3 are the bounds of the ids.
-SELECT wanted.id, wait.kind, wait.name, wait.node, wait.until
+SELECT wanted.id, wait.kind, wait.name, wait.node, wait.until, wait.child
 FROM unnest($1::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
-    (SELECT 'signal' AS kind, name, node, NULL::timestamptz AS until
+    (SELECT 'signal' AS kind, name, node, NULL::timestamptz AS until, child_id AS child
      FROM :"schema".waits WHERE run_id = wanted.id ORDER BY name, seq LIMIT 50)
     UNION ALL
-    (SELECT kind, '', node, nullif(fire_at, 'infinity')
+    (SELECT kind, '', node, nullif(fire_at, 'infinity'), NULL
      FROM (SELECT * FROM :"schema".timers WHERE run_id = wanted.id OFFSET 0) AS timer
      WHERE kind IN ('wait', 'backoff', 'start', 'delay', 'drain') ORDER BY fire_at LIMIT 50)
     UNION ALL
@@ -179,7 +179,7 @@ CROSS JOIN LATERAL (
             ORDER BY row.node, row.index LIMIT 1
         ) AS next
      )
-     SELECT 'child', coalesce(task.detail ->> 'child', ''), task.node, NULL
+     SELECT 'child', coalesce(task.detail ->> 'child', ''), task.node, NULL, (task.detail ->> 'child')::uuid
      FROM place CROSS JOIN LATERAL (
          SELECT node, detail FROM :"schema".task_instances AS row
          WHERE row.run_id = wanted.id AND row.run_id BETWEEN $2 AND $3 AND row.node = place.node
