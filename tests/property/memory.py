@@ -14,6 +14,7 @@ from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.copies import copy_task
 from partita.domain.state.effects import ChildWait, DefinitionName, Effects, Enqueue, Need, Slice, TimerKey
+from partita.domain.state.events import Event, LoopContinued
 from partita.domain.state.rows import NodeKey, RunRow, SignalRow, TaskRow, TimerRow, WaitRow
 from tests.property.checks import check_run
 
@@ -55,6 +56,8 @@ class Memory:
     waits: list[WaitRow] = field(default_factory=list)
     signals: dict[str, StoredSignal] = field(default_factory=dict)
     history: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    left: list[Event] = field(default_factory=list)
+    """What the run has left to a transaction of its own and has not been applied yet."""
     lookup: Callable[[DefinitionName], int] = lambda _: 0
     """The version of a definition that a child would be started with; 0: none."""
 
@@ -66,6 +69,7 @@ class Memory:
         self.run = effects.run
         if effects.output is not None:
             self.output = effects.output
+        self.left += [one.event for one in effects.messages if isinstance(one.event, LoopContinued)]
         self._delete(effects)
         for key, row in effects.tasks.items():
             self.tasks[key] = self._stored(self.tasks.get(key), row)

@@ -7,7 +7,7 @@ from typing import Any
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.effects import Limits
-from partita.domain.state.events import Event, LoopContinued, Reply, TaskCompleted, TaskFailed
+from partita.domain.state.events import Event, Reply, TaskCompleted, TaskFailed
 from partita.domain.state.rows import GROUP, ErrorInfo, Loop, NodeKey, TaskRow
 from tests.property.build import definition
 from tests.property.world import Mode, World
@@ -25,14 +25,11 @@ class Looping(World):
 
     def __init__(self, made: Definition, mode: Mode = "whole", **limits: int) -> None:
         super().__init__(made, mode=mode, limits=Limits(**limits))
-        self.letters: list[Event] = []
 
-    def send(self, event: Event) -> Reply:
-        """One event; what it leaves for its own run is kept."""
-        reply = super().send(event)
-        assert self.last is not None
-        self.letters += [one.event for one in self.last.messages if isinstance(one.event, LoopContinued)]
-        return reply
+    @property
+    def letters(self) -> list[Event]:
+        """What the run has left itself."""
+        return self.store.left
 
     def go_on(self) -> int:
         """Deliver what the run has left itself; how many messages that were."""

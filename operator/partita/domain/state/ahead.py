@@ -12,7 +12,7 @@ from typing import Final
 from partita.domain.expressions import Condition, DurationTemplate, References, Template
 from partita.domain.state.effects import DefinitionName, Need
 from partita.domain.state.plan import NodePlan, Plan
-from partita.domain.state.rows import NodeKey
+from partita.domain.state.rows import NodeKey, Stage
 
 NODES_AHEAD: Final = 64
 """How many nodes a guess follows from where the event happens."""
@@ -128,7 +128,7 @@ def _ahead(plan: Plan, origin: NodePlan) -> Need:
     while pending and len(made) <= NODES_AHEAD:
         current = pending.pop()
         if not current.edges:
-            _add_output(need, plan)
+            _add_end(need, plan, current)
         for target, _ in current.edges:
             if target.key not in made:
                 _add_start(need, plan, target)
@@ -147,7 +147,11 @@ def version(plan: NodePlan) -> set[DefinitionName]:
     return {DefinitionName(spec.name, spec.version)} if spec is not None and spec.name else set()
 
 
-def _add_output(need: Need, plan: Plan) -> None:
+def _add_end(need: Need, plan: Plan, last: NodePlan) -> None:
+    """What the end of a stage reads: the run's output, or whether all of finally has settled."""
+    if last.stage is Stage.FINALLY:
+        need.rows.update(one.key for one in plan.nodes.values() if one.stage is Stage.FINALLY)
+        return
     need.outputs |= plan.output_keys
     if plan.definition.output is not None:
         need.input |= "input" in plan.definition.output.refs.names

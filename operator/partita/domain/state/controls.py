@@ -20,11 +20,9 @@ from partita.domain.state.error_types import CANCELLED, EXPRESSION
 from partita.domain.state.events import CancelRequested, ControlsApplied, Reply, ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.launching import enqueue
-from partita.domain.state.loops import start_part
 from partita.domain.state.mailbox import CONSUMED, RUN_FINISHED, receive
 from partita.domain.state.node_cancels import cancel_nodes
-from partita.domain.state.nodes import start
-from partita.domain.state.plan import NodePlan
+from partita.domain.state.parking import in_order, start_parked
 from partita.domain.state.rows import (
     FROZEN,
     ErrorInfo,
@@ -36,7 +34,6 @@ from partita.domain.state.rows import (
     TimerRow,
     coming,
 )
-from partita.domain.state.undo import start_undo
 
 RUN_ENDING: Final = "RunEnding"
 _ALREADY = Reply("already_applied")
@@ -110,26 +107,16 @@ def _run_timer(draft: Draft, kind: TimerKind, node: str, fire_at: datetime, inde
 def _restart_nodes(draft: Draft) -> None:
     """Start what was parked, and queue again what no worker holds, in the order of the definition."""
     leased = draft.leased()
-    order = draft.plan.nodes
-    for row in sorted(draft.unsettled(), key=lambda one: (order[one.node].order, one.index)):
+    for row in in_order(draft):
         if draft.ended:
             return
         try:
             if row.state is NodeState.QUEUED and row.key not in leased:
                 _queue_again(draft, row)
-            elif row.state is NodeState.PENDING and row.fired:
-                _start_parked(draft, order[row.node], row)
+            else:
+                start_parked(draft, row)
         except Lacking:
             continue
-
-
-def _start_parked(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    if plan.undoes is not None:
-        start_undo(draft, row.key)
-    elif plan.is_part(row.index):
-        start_part(draft, plan, row)
-    else:
-        start(draft, plan, row)
 
 
 def _queue_again(draft: Draft, row: TaskRow) -> None:

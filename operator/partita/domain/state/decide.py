@@ -50,6 +50,7 @@ from partita.domain.state.late import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
 from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import receive
+from partita.domain.state.parking import go_on
 from partita.domain.state.rows import GROUP
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
 from partita.domain.state.undo import undo_continued
@@ -80,7 +81,12 @@ def _signal_received(draft: Draft, event: SignalReceived) -> None:
 
 
 def _loop_continued(draft: Draft, event: LoopContinued) -> None:
-    (undo_continued if event.index != GROUP else loop_continued)(draft, event)
+    if not event.node:
+        go_on(draft)
+    elif event.index != GROUP:
+        undo_continued(draft, event)
+    else:
+        loop_continued(draft, event)
     propagate(draft)
 
 

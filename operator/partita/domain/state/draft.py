@@ -267,7 +267,7 @@ class Draft:
         return row
 
     def later(self, node: str = "") -> None:
-        """Go on with a loop in a transaction of its own."""
+        """Go on with a loop, or with what was parked, in a transaction of its own."""
         message = Message(self.run.id, LoopContinued(node=node))
         if message not in self.effects.messages:
             self.effects.messages.append(message)

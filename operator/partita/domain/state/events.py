@@ -193,10 +193,11 @@ class ChildFinished:
 
 @record(kw_only=True)
 class LoopContinued:
-    """A loop whose window is larger than one chunk makes its next items; or an undo row (``node`` and ``index``) begins
-    after one that failed without an attempt."""
+    """A run goes on where a decision had done enough: a loop makes its next items, what was parked starts, or an undo
+    row begins after one that failed without an attempt."""
 
     node: str
+    """The loop, or the undo row; empty for what was parked."""
     index: int = GROUP
 
 

@@ -56,7 +56,7 @@ def foresee(definition: Definition, event: Event) -> Need:
 def _after_message(plan: Plan, event: ChildFinished | SignalGiven | WaitTimedOut | LoopContinued) -> Need:
     """A child has ended, the owner of a shared mailbox has answered, or a loop goes on."""
     if isinstance(event, LoopContinued):
-        return makes(plan, event.node)
+        return makes(plan, event.node) if event.node else Need(whole=True)
     need = ends(plan, event.node, event.index)
     key = NodeKey(event.node, event.index)
     need.rows.add(key)

@@ -1,7 +1,8 @@
 """How a node starts, by kind.
 
-Invariant: a node starts once in a generation, with its ``when`` looked at first. While the run is suspended it is
-parked instead: a Pending row that has fired. An expression that fails is the node's failure and nobody else's.
+Invariant: a node starts once in a generation, with its ``when`` looked at first. While the run is suspended, or once
+the decision's expressions have spent about what one field may spend, it is parked instead: a Pending row that has
+fired. An expression that fails is the node's failure and nobody else's.
 """
 
 from __future__ import annotations
@@ -28,9 +29,8 @@ from partita.domain.state.waiting import begin_wait
 
 def start(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     """The node's join has fired. Raises Lacking."""
-    if draft.suspended:
-        draft.image(plan, row).fired = True
-        draft.visible()
+    if draft.suspended or draft.visits >= draft.limits.visits:
+        _park(draft, plan, row)
         return
     try:
         when = plan.node.when
@@ -42,6 +42,14 @@ def start(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
         fail_to_start(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
     except InvalidError as error:
         fail_to_start(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
+
+
+def _park(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
+    """The node starts when the run is resumed or, if the decision has spent enough, in a transaction of its own."""
+    draft.image(plan, row).fired = True
+    draft.visible()
+    if not draft.suspended:
+        draft.later()
 
 
 def step_over(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
