@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from partita.domain.manifest import definition_from_spec
-from partita.domain.state.effects import Limits
-from partita.domain.state.rows import NodeKey
+from partita.domain.state.effects import ChildStart, Limits
+from partita.domain.state.events import Event
 from tests.property.world import Mode, World
 
 
@@ -58,7 +58,10 @@ def end(world: World) -> tuple[str, str]:
     return world.status, world.run.reason
 
 
-def index_of(world: World, node: str, index: int) -> NodeKey:
-    """The key of an item's row."""
-    assert NodeKey(node, index) in world.store.tasks
-    return NodeKey(node, index)
+def letter(world: World) -> Event:
+    """The message that the run has just left for itself."""
+    assert world.last is not None
+    (message,) = world.last.messages
+    assert message.run_id == world.run.id
+    assert not isinstance(message.event, ChildStart)
+    return message.event

@@ -164,3 +164,15 @@ def test_a_cancelled_node_is_not_undone(mode: Mode) -> None:
     cancel(world, "a")
     world.fail("b")
     assert end(world) == ("Failed", "NodeFailed")
+
+
+@MODES
+def test_a_loop_is_cancelled_with_all_its_parts(mode: Mode) -> None:
+    each = {"items": [1, 2, 3], "maxParallel": 2}
+    world = flow(task("a", forEach=each), task("b", dependsOn=["a"]), task("z"), mode=mode)
+    cancel(world, "a")
+    left = {key: row.state.value for key, row in world.store.tasks.items() if key.node == "a"}
+    assert set(left.values()) == {"Cancelled"}
+    assert (ready(world), world.state("b")) == (["z"], "Skipped")
+    world.complete("z")
+    assert end(world) == ("Succeeded", "")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from partita.domain.state.effects import ChildStart, Limits
+from partita.domain.state.effects import Limits
 from partita.domain.state.events import CancelRequested, Event
 from partita.domain.state.rows import NodeKey, TimerKind
 from tests.property.world import Mode, World
-from tests.unit.state.flows import end, flow, names, ready, task, undoable
+from tests.unit.state.flows import end, flow, letter, names, ready, task, undoable
 
 SEEN = {"i": "${input}", "o": "${output}", "e": "${error}", "s": "${run.status}", "c": "${config.site}"}
 MODES = pytest.mark.parametrize("mode", ["whole", "sliced"])
@@ -30,15 +30,6 @@ def failed(mode: Mode = "whole", **more: Any) -> World:
     world.complete("b")
     world.fail("c", "boom")
     return world
-
-
-def letter(world: World) -> Event:
-    """The message that the run has just left for itself."""
-    assert world.last is not None
-    (message,) = world.last.messages
-    assert message.run_id == world.run.id
-    assert not isinstance(message.event, ChildStart)
-    return message.event
 
 
 def go_on(world: World) -> Event:
