@@ -55,7 +55,9 @@ def test_nobody_can_register_a_built_in_type() -> None:
             Tasks().task(name)
 
 
-async def test_a_request_is_recorded_like_any_task(local: Settings) -> None:
+async def test_a_request_is_recorded_like_any_task(local: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "partita.task")
+
     async def answer(request: web.Request) -> web.Response:
         status = 200 if "ok" in request.query else 404
         return web.json_response({"key": request.headers["Idempotency-Key"]}, status=status)
@@ -66,6 +68,9 @@ async def test_a_request_is_recorded_like_any_task(local: Settings) -> None:
         assert good["output"]["body"] == {"key": f"{good['run']}/0/only/0"}
         bad = await call(host, "partita.http", {"url": site.url(), "method": "POST"})
         assert (bad["status"], bad["error"]["type"], bad["error"]["details"]["status"]) == ("Failed", "http_404", 404)
+    (said,) = [record for record in caplog.records if record.name == "partita.task.partita.http"]
+    assert said.getMessage().startswith("task failed: http_404: POST ")
+    assert said.exc_info is None  # where in our code it was found out helps nobody
 
 
 async def times(local: Settings, retry: list[Json]) -> tuple[Site, dict[str, Any]]:

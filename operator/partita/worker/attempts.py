@@ -21,7 +21,7 @@ from partita.domain.state.error_types import OUTPUT_TOO_LARGE, TIMEOUT, UNKNOWN_
 from partita.domain.state.rows import ErrorInfo
 from partita.engine.requests import ClaimedTask
 from partita.worker.context import TaskCancelled, TaskContext
-from partita.worker.failures import Failure, failure_of
+from partita.worker.failures import BuiltinError, Failure, failure_of
 from partita.worker.registry import TaskFunction
 from partita.worker.subtasks import guarding
 
@@ -145,8 +145,12 @@ class Attempt:
             return self._verdict
         if isinstance(result.error, asyncio.CancelledError):
             return self._verdict or _cancelled_itself()
-        self.context.log.info("task failed", exc_info=result.error)
-        return failure_of(result.error)
+        failure = failure_of(result.error)
+        ours = isinstance(result.error, BuiltinError) and result.error.__cause__ is None
+        self.context.log.info(
+            "task failed: %s: %s", failure.error.type, failure.error.message, exc_info=None if ours else result.error
+        )
+        return failure
 
     def _output(self, value: Json) -> Outcome:
         try:
