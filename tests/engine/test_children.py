@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import asyncpg
 import orjson
@@ -33,8 +33,8 @@ KIN = (
 async def child_of(connection: Connection, run_id: Any) -> asyncpg.Record:
     """The one child of a run, once it is there."""
     rows = await until(lambda: connection.fetch(KIN, run_id), what=f"a child of {run_id}")
-    (row,) = rows
-    return row
+    assert len(rows) == 1
+    return cast("asyncpg.Record", rows[0])
 
 
 async def ended(connection: Connection, run_id: Any, outcome: str = "Succeeded") -> None:

@@ -188,9 +188,9 @@ async def test_runs_in_flight_come_over_from_the_first_version(empty: DatabaseSe
     await insert(connection, "task_instances", run_id=waiting, node="ask", kind="waitForEvent", state="Waiting")
     await insert(connection, "run_inbox", run_id=waiting, kind="signal", body="{}")
     assert [state.version for state in await migrations.migrate(empty)] == [2]
-    pending = await connection.fetch("SELECT pending_outcome FROM partita.workflow_runs ORDER BY pending_outcome")
+    outcomes = await connection.fetch("SELECT pending_outcome FROM partita.workflow_runs ORDER BY pending_outcome")
     await connection.close()
-    assert [row[0] for row in pending] == ["", "Failed/NodeFailed"]
+    assert [row[0] for row in outcomes] == ["", "Failed/NodeFailed"]
     dedicated = (database := await Database.open(empty)).dedicated("test")
     async with dedicated.transaction() as open_:
         loaded = await slices.load_runs(open_, database.sql, [waiting])

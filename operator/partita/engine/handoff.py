@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
-from partita.domain.state.effects import Enqueue
+from partita.domain.payload import NULL, Payload
+from partita.domain.state.effects import Effects, Enqueue
 from partita.domain.state.rows import NodeKey, RunStatus
 from partita.engine.requests import ClaimedTask, Offer
 from partita.engine.submissions import Reported
@@ -55,6 +57,26 @@ class Urgency:
         return since is None or now - priority * LEVEL < since + LEVEL
 
 
+class _Handed(NamedTuple):
+    """A task that is leased by the report that made it ready."""
+
+    effects: Effects
+    turn: Turn
+    enqueue: Enqueue
+    lease: NewLease
+
+    @property
+    def place(self) -> tuple[UUID, NodeKey]:
+        """Run and row of the task."""
+        return self.effects.run.id, NodeKey(self.enqueue.node, self.enqueue.index)
+
+    @property
+    def input(self) -> Payload | None:
+        """The task's input, if it was made or read by this transaction."""
+        task = self.effects.tasks.get(self.place[1])
+        return None if task is None else task.input
+
+
 async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urgency: Urgency, now: datetime) -> None:
     """Lease ready tasks to the workers whose reports made them ready."""
     candidates = [(group, turn, offer) for group in groups for turn in group.turns if (offer := _offer(turn))]
@@ -62,8 +84,10 @@ async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urg
     if not queues:
         return
     await urgency.look(connection, sql, queues, now)
-    for group, turn, offer in candidates:
-        _hand_on(group, turn, offer, urgency, now)
+    handed = [one for group, turn, offer in candidates if (one := _hand_on(group, turn, offer, urgency, now))]
+    inputs = await _stored_inputs(connection, sql, handed)
+    for one in handed:
+        one.turn.next = _claimed(one, one.input or inputs.get(one.place, NULL))
 
 
 def _offer(turn: Turn) -> Offer | None:
@@ -71,43 +95,52 @@ def _offer(turn: Turn) -> Offer | None:
     return one.offer if isinstance(one, Reported) and one.offer is not None and one.offer.slots > 0 else None
 
 
-def _hand_on(group: Group, turn: Turn, offer: Offer, urgency: Urgency, now: datetime) -> None:
-    effects = group.effects
+def _hand_on(group: Group, turn: Turn, offer: Offer, urgency: Urgency, now: datetime) -> _Handed | None:
+    effects, one = group.effects, turn.submission
     if effects is None or turn.decided is None or effects.run.status is not RunStatus.RUNNING:
-        return
+        return None
     if offer.namespaces is not None and effects.run.namespace not in offer.namespaces:
-        return
+        return None
     for key in turn.decided.enqueue:
         enqueue = effects.enqueue.get(key)
         if enqueue is None or key in group.handed or enqueue.queue not in offer.queues:
             continue
+        if not isinstance(one, Reported) or key == (one.report.node, one.report.index):
+            continue  # the attempt that failed just now: another worker may have more luck
         if urgency.allows(enqueue.queue, enqueue.priority, now):
-            turn.next = _lease(group, turn, offer, enqueue, now)
-        if turn.next is not None:
-            return
+            deadline = now + timedelta(milliseconds=enqueue.timeout_ms)
+            lease = group.handed[key] = NewLease(new_id(), one.report.request_id, offer.worker_id, deadline)
+            return _Handed(effects, turn, enqueue, lease)
+    return None
 
 
-def _lease(group: Group, turn: Turn, offer: Offer, enqueue: Enqueue, now: datetime) -> ClaimedTask | None:
-    effects, one = group.effects, turn.submission
-    if effects is None or not isinstance(one, Reported):
-        return None
-    task = effects.tasks.get(NodeKey(enqueue.node, enqueue.index))
-    if task is None or task.input is None:
-        return None  # a retry: its input was not read, and whoever claims it will
-    deadline = now + timedelta(milliseconds=enqueue.timeout_ms)
-    lease = NewLease(new_id(), one.report.request_id, offer.worker_id, deadline)
-    group.handed[task.key] = lease
+async def _stored_inputs(
+    connection: Connection, sql: Sql, handed: Sequence[_Handed]
+) -> dict[tuple[UUID, NodeKey], Payload]:
+    """Inputs that were stored earlier, such as those of a loop's items."""
+    missing = [one.place for one in handed if one.input is None]
+    if not missing:
+        return {}
+    runs = [run_id for run_id, _ in missing]
+    nodes, indexes = [key.node for _, key in missing], [key.index for _, key in missing]
+    records = await connection.fetch(sql("claimed_inputs"), runs, nodes, indexes, min(runs), max(runs))
+    texts = (record["input"] or "null" for record in records)
+    return {place: Payload.parse(text) for place, text in zip(missing, texts, strict=True)}
+
+
+def _claimed(one: _Handed, input_: Payload) -> ClaimedTask:
+    enqueue, run = one.enqueue, one.effects.run
     return ClaimedTask(
-        run_id=effects.run.id,
-        generation=effects.run.generation,
+        run_id=run.id,
+        generation=run.generation,
         node=enqueue.node,
         index=enqueue.index,
         attempt=enqueue.attempt,
-        lease_id=lease.lease_id,
+        lease_id=one.lease.lease_id,
         type=enqueue.type,
         queue=enqueue.queue,
-        namespace=effects.run.namespace,
-        input=task.input,
-        deadline=deadline,
+        namespace=run.namespace,
+        input=input_,
+        deadline=one.lease.deadline_at,
         timeout_ms=enqueue.timeout_ms,
     )
