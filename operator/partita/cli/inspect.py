@@ -87,12 +87,13 @@ async def read_node(engine: Engine, run_id: UUID, query: NodeQuery) -> NodeDetai
     """A node with a page of its items and its newest attempts, or one of its items."""
     detail = await reads.get_run(engine.database, run_id)
     first = await _first_row(engine, detail, query)
-    is_loop = first.index == GROUP or (query.name.endswith(UNDO) and query.item is not None)
+    whole = query.name.removesuffix(UNDO)
+    is_loop = any(node.node == whole and node.index == GROUP for node in detail.nodes)
     if query.item is not None and not is_loop:
         problem = Problem("--item", f"{query.name} is no loop; expected no --item")
         raise InvalidError("get", (problem,), hint=f"partita get {run_id} --node {query.name}")
     row = first if query.item is None else await _item(engine, run_id, query)
-    rows = await _page(engine, run_id, query, first) if query.item is None else ()
+    rows = await _page(engine, run_id, query) if is_loop and query.item is None else ()
     attempts = await particulars.attempts(engine.database, run_id, query.name, index=query.item, limit=query.limit)
     return NodeDetail(
         run=str(run_id),
@@ -151,10 +152,8 @@ async def _item(engine: Engine, run_id: UUID, query: NodeQuery) -> views.NodeVie
     return rows[0]
 
 
-async def _page(engine: Engine, run_id: UUID, query: NodeQuery, first: views.NodeView) -> tuple[views.NodeView, ...]:
+async def _page(engine: Engine, run_id: UUID, query: NodeQuery) -> tuple[views.NodeView, ...]:
     """Items after the one that was named, one more than is shown."""
-    if first.index != GROUP and not query.name.endswith(UNDO):
-        return ()
     return await trees.items(engine.database, run_id, query.name, after=query.after, limit=query.limit + 1)
 
 
