@@ -49,3 +49,12 @@ def test_what_cannot_be_stored_is_refused(value: object) -> None:
 
 def test_an_escape_in_the_text_is_no_nul() -> None:
     assert encode("\\u0000") == r'"\\u0000"'
+
+
+def test_documents_are_joined_without_being_parsed() -> None:
+    parts = [Payload.parse('{"b": 1.0}'), None, Payload.of("x")]
+    assert Payload.joined(parts).text == '[{"b": 1.0},null,"x"]'
+    assert Payload.joined([]).text == "[]"
+    assert Payload.keyed(["a", '"', "é"], parts).text == '{"a":{"b": 1.0},"\\"":null,"é":"x"}'
+    assert Payload.keyed(["a", '"', "é"], parts).value == {"a": {"b": 1.0}, '"': None, "é": "x"}
+    assert Payload.keyed([], []).value == {}

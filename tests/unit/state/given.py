@@ -97,6 +97,22 @@ GIVEN: dict[str, Definition] = {
     "lone with subflow": definition(
         {"name": "a"}, subflows={"s": definition({"name": "w", "waitForEvent": {"name": "a"}}, subflow="s")}
     ),
+    "each of two": one(forEach={"items": [1, 2]}),
+    "each of none": one(forEach={"items": []}),
+    "each of a text": one(forEach={"items": "text"}),
+    "each, one at a time": one(forEach={"items": [1, 2], "maxParallel": 1}),
+    "each, one is enough": one(forEach={"items": [1, 2], "joinCount": 1}),
+    "each, one and cancel": one(forEach={"items": [1, 2], "joinCount": 1, "cancelRemaining": True}),
+    "each, one may fail": one(forEach={"items": [1, 2], "maxFailures": 1}),
+    "each of many": one(forEach={"items": "${range(0, 501)}", "maxParallel": 600}),
+    "race with each": definition(
+        {"name": "p"},
+        {"name": "a", "forEach": {"items": [1, 2]}},
+        {"name": "z", "dependsOn": ["p", "a"], "join": "any", "cancelRemaining": True},
+    ),
+    "repeat twice": one(repeat={"until": "${iteration == 1}"}),
+    "repeat twice with delay": one(repeat={"until": "${iteration == 1}", "delay": "10s"}),
+    "repeat once at most": one(repeat={"until": "${false}", "maxIterations": 1}),
     "lone": definition({"name": "a"}),
     "lone with timeout": definition({"name": "a"}, timeout="1h"),
     "lone with output": definition({"name": "a"}, output={"v": "${nodes.a.output}"}),

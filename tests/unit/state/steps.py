@@ -15,14 +15,16 @@ from partita.domain.state.events import (
     ControlsApplied,
     DeadlineReached,
     LateResult,
+    LoopContinued,
     SignalGiven,
     SuspendRequested,
+    TaskCompleted,
     WaitClosed,
     WaitExpired,
     WaitOpened,
     WaitTimedOut,
 )
-from partita.domain.state.rows import FROZEN, ErrorInfo, Parent, RunStatus, SignalRow
+from partita.domain.state.rows import FROZEN, ErrorInfo, NodeKey, Parent, RunStatus, SignalRow
 from tests.property.world import EPOCH, World
 
 
@@ -287,6 +289,24 @@ def control_nothing(world: World) -> Any:
 def control_again(world: World) -> Any:
     """The object of a generation that was applied before says suspend."""
     return world.controls(3, suspend=True)
+
+
+def complete_second(world: World) -> Any:
+    """The second item (or iteration) of ``a`` completes."""
+    return world.send(_of_second(world))
+
+
+def _of_second(world: World) -> TaskCompleted:
+    attempt = world.store.ready.pop(NodeKey("a", 1)).attempt
+    return TaskCompleted(
+        node="a", index=1, attempt=attempt, output=Payload.of(2), worker="worker-1", started_at=world.now
+    )
+
+
+def go_on(world: World) -> Any:
+    """The run goes on with the loop ``a``."""
+    world.store.left.clear()
+    return world.send(LoopContinued(node="a"))
 
 
 def effects_of(effects: Effects) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita.domain.state.rows import NodeState, RunStatus
+from partita.domain.state.rows import GROUP, NodeKey, NodeState, RunStatus
 from tests.property.world import Mode, World
 from tests.unit.state import render
 from tests.unit.state.steps import effects_of
@@ -16,7 +16,10 @@ LINES = [pytest.param(line, id=line.title) for line in (*NODE_LINES, *RUN_LINES)
 def _state(world: World, subject: str) -> str:
     if world.store.run is None:
         return "-"
-    return (world.state(subject) or "-") if subject else world.status
+    if not subject:
+        return world.status
+    row = world.store.tasks.get(NodeKey(subject, GROUP)) or world.store.tasks.get(NodeKey(subject))
+    return row.state.value if row is not None else "-"
 
 
 @pytest.mark.parametrize("mode", ["whole", "sliced"])
