@@ -143,8 +143,9 @@ def test_only_the_current_attempts_child_is_heard() -> None:
     first.fail("t")
     late = ChildFinished(node="a", index=0, attempt=1, child=first.run.id, status=RunStatus.SUCCEEDED)
     wrong = ChildFinished(node="a", index=0, attempt=2, child=first.run.id, status=RunStatus.SUCCEEDED)
+    early = ChildFinished(node="a", index=0, attempt=1, child=root.child_id("a"), status=RunStatus.SUCCEEDED)
     unknown = ChildFinished(node="none", index=0, attempt=2, child=first.run.id, status=RunStatus.SUCCEEDED)
-    assert [root.send(event).outcome for event in (late, wrong, unknown)] == ["stale"] * 3
+    assert [root.send(event).outcome for event in (late, wrong, early, unknown)] == ["stale"] * 4
     assert root.state("a") == "Waiting"
     root.cancel()
     right = ChildFinished(node="a", index=0, attempt=2, child=root.child_id("a"), status=RunStatus.SUCCEEDED)

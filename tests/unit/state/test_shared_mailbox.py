@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from partita.domain.state.draft import Draft
+from partita.domain.state.effects import Context
 from partita.domain.state.events import Event, SignalGiven, WaitClosed, WaitExpired, WaitOpened, WaitTimedOut
 from tests.property.build import definition
 from tests.unit.state.family import Family, Member
@@ -374,3 +377,36 @@ def test_a_batch_decides_as_single_events_do() -> None:
     assert {name: signal.consumed_by for name, signal in root.store.signals.items()} == {"s1": "w", "s2": "w", "s3": ""}
     assert root.last is not None
     assert [message.run_id for message in root.last.messages] == [child.run.id, root.run.id]
+
+
+def test_a_wait_of_equal_names_is_opened_again_with_its_names() -> None:
+    options = [{"name": "yes"}, {"name": "yes"}, {"name": "no"}]
+    event = {"anyOf": options, "until": "${events.size() == 3}"}
+    inner = definition({"name": "w", "waitForEvent": event}, subflow="s")
+    family = Family(definition({"name": "a", "workflow": {"subflow": "s"}}, subflows={"s": inner}))
+    root = family.start()
+    root.signal("yes", 1)
+    root.signal("no", 2)
+    assert {(wait.name, wait.alternative) for wait in root.store.waits} == {("yes", 0), ("no", 2)}
+    root.signal("yes", 3)
+    assert root.status == "Succeeded"
+
+
+def test_signals_of_one_object_reach_waits_of_both_runs() -> None:
+    inner = definition({"name": "a", "waitForEvent": {"name": "go"}}, subflow="s", output="${nodes.a.output}")
+    root = definition(
+        {"name": "a", "waitForEvent": {"name": "go"}},
+        {"name": "b", "workflow": {"subflow": "s"}},
+        subflows={"s": inner},
+    )
+    member = Family(root).start()
+    member.controls(1, signals=(member.signalled("go", 1, id="s1"), member.signalled("go", 2, id="s2")))
+    assert (member.output("a"), member.output("b")) == (1, 2)
+
+
+def test_a_decision_sees_waits_by_their_places() -> None:
+    _, root, _ = family_of()
+    draft = Draft(root.store.whole(), Context(root.now), root.run)
+    (wait,) = draft.waits()
+    draft.add_waits([replace(wait, seq=wait.seq - 1, node="before")])
+    assert [one.node for one in draft.waits()] == ["before", "w"]

@@ -42,7 +42,7 @@ def wait_opened(draft: Draft, event: WaitOpened) -> None:
     draft.begin()
     waits = _waits(draft, event)
     buffered = [signal for signal in draft.signals() if signal.name in waits]
-    if event.ignore_earlier and not event.place:
+    if event.ignore_earlier:
         refuse_earlier(draft, event.node, buffered)
         buffered = []
     draft.visible(urgent=True)
