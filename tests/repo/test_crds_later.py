@@ -15,7 +15,7 @@ from partita.kube import engine_object, mirror
 CRDS = Path(__file__).parents[2] / "crds"
 MARK = "Not in this version: "
 WHOLE = ("spec.finally.", "spec.subflows[]")
-"""Marked as a whole; what stands inside them is not looked at."""
+"""They repeat the fields of ``spec.nodes[]``, by the same YAML anchors: what is inside is not looked at again."""
 
 Schema = dict[str, Any]
 
