@@ -19,6 +19,8 @@ def check_run(store: Memory) -> None:
     done = sum(row.state in SETTLED for row in rows if _is_node(store, row))
     assert run.active == active, f"active is {run.active}, counted {active}"
     assert run.done == done, f"done is {run.done}, counted {done}"
+    last = len(store.definition.finally_.nodes) if store.definition.finally_ is not None else 0
+    assert run.total == len(store.definition.nodes) + last, f"total is {run.total}"
     for row in rows:
         if row.index == GROUP and row.detail is not None and row.detail.loop is not None:
             _check_loop(store, row, row.detail.loop)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from partita.domain.manifest import parse_definition
@@ -27,6 +29,7 @@ def parsed(spec: dict[str, Any], name: str = "example") -> Definition | None:
     return definition
 
 
+@cache
 def catalogue() -> dict[str, dict[int, Definition]]:
     """Definitions that children may be of."""
     found: dict[str, dict[int, Definition]] = {}
@@ -43,9 +46,9 @@ def expected(case: Case, variants: int = 3) -> Result | None:
     return interpret(case.spec, case.script, variants=variants, catalogue=CATALOGUE, child_depth=DEPTH)
 
 
-def realm_of(definition: Definition, *, children: bool = True, sliced: bool = False) -> Realm:
+def realm_of(definition: Definition, *, sliced: bool = False, bounds: Mapping[str, int] | None = None) -> Realm:
     """A realm for a definition."""
-    realm = Realm(definition, catalogue=catalogue() if children else None, sliced=sliced)
+    realm = Realm(definition, catalogue=catalogue(), sliced=sliced, bounds=bounds)
     assert realm.limits.child_depth == DEPTH
     return realm
 
@@ -58,8 +61,19 @@ def differences(found: Result, wanted: Result) -> list[str]:
 
 
 def _plain(result: Result) -> Any:
-    runs = {json.dumps(path): run for path, run in sorted(result.runs.items())}
+    runs = {json.dumps(path): _ended_early(run) for path, run in sorted(result.runs.items())}
     return {"runs": runs, "signals": result.signals}
+
+
+def _ended_early(run: dict[str, Any]) -> dict[str, Any]:
+    """In a run that did not finish its nodes nobody promised which of them were skipped before the others went."""
+    if run["status"] == "Succeeded" and not run["cut"]:
+        return run
+    nodes = {
+        name: {**node, "state": "Cancelled"} if node["state"] == "Skipped" and not node["stepped"] else node
+        for name, node in run["nodes"].items()
+    }
+    return {**run, "nodes": nodes}
 
 
 def _walk(path: str, found: Any, wanted: Any, lines: list[str]) -> None:
@@ -70,7 +84,7 @@ def _walk(path: str, found: Any, wanted: Any, lines: list[str]) -> None:
         lines.append(f"{path}: engine {found!r}, reference {wanted!r}")
 
 
-def disagreement(case: Case, *, sliced: bool = False) -> list[str] | None:
+def disagreement(case: Case, *, sliced: bool = False, bounds: Mapping[str, int] | None = None) -> list[str] | None:
     """Where the engine and the reference disagree; None if the case says nothing (refused, or left open)."""
     definition = parsed(case.spec)
     if definition is None:
@@ -78,7 +92,7 @@ def disagreement(case: Case, *, sliced: bool = False) -> list[str] | None:
     wanted = expected(case)
     if wanted is None:
         return None
-    performance = Performance(realm_of(definition, sliced=sliced), case.script)
+    performance = Performance(realm_of(definition, sliced=sliced, bounds=bounds), case.script)
     try:
         performance.play()
     except (AssertionError, KeyError, AttributeError, TypeError, ValueError) as error:

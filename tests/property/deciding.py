@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partita.domain.state import decide, foresee
-from partita.domain.state.effects import Context, Effects, Need
-from partita.domain.state.events import ControlsApplied, Event, RunStarted, SignalReceived
+from partita.domain.state import absorb, decide, foresee, merge
+from partita.domain.state.effects import Context, Effects, Need, Slice
+from partita.domain.state.events import (
+    AttemptTimedOut,
+    ControlsApplied,
+    Event,
+    LeaseLost,
+    Reply,
+    RunStarted,
+    SignalReceived,
+    TaskCompleted,
+    TaskFailed,
+)
+from partita.domain.state.rows import NodeKey
 from tests.property.memory import Memory
 
 MOST_ROUNDS = 7
@@ -19,8 +30,10 @@ def decide_on(store: Memory, event: Event, context: Context, *, sliced: bool) ->
     everything = Need(whole=True, input=True, mailbox=True, outputs=set(store.tasks))
     need = foresee(store.definition, event) if sliced else everything
     for number in range(MOST_ROUNDS):
-        decision = decide(store.load(need, ids), event, context)
+        slice_ = store.load(need, ids)
+        decision = decide(slice_, event, context)
         if isinstance(decision, Effects):
+            check_written(store, slice_, decision)
             return decision, number + 1
         assert sliced or _only_versions(decision), f"the whole run is not enough: {decision}"
         asked = Need(set(need.rows), set(need.outputs), need.input, need.whole, need.mailbox, set(need.versions))
@@ -29,6 +42,43 @@ def decide_on(store: Memory, event: Event, context: Context, *, sliced: bool) ->
         if number == 2:
             need.whole = True
     raise AssertionError(f"{MOST_ROUNDS} rounds were not enough: {need}")
+
+
+def decide_batch(store: Memory, events: Sequence[Event], context: Context) -> tuple[Effects, list[Reply]]:
+    """What several events change in one transaction, each decided on the slice that the one before has left."""
+    ids = frozenset(one.id for one in signals_of(events))
+    need = Need(whole=True, input=True, mailbox=True, outputs=set(store.tasks))
+    slice_ = store.load(need, ids)
+    merged: Effects | None = None
+    replies = []
+    leased = slice_.leased or set()
+    for number, event in enumerate(events):
+        if slice_.leased is not None:
+            slice_.leased = (slice_.leased & leased) | fenced(events[number + 1 :])
+        decision = decide(slice_, event, context)
+        if isinstance(decision, Need):
+            assert _only_versions(decision), f"the whole run is not enough: {decision}"
+            slice_.versions |= {name: store.lookup(name) for name in decision.versions}
+            decision = decide(slice_, event, context)
+        assert isinstance(decision, Effects)
+        slice_ = absorb(slice_, decision)
+        replies.append(decision.reply)
+        merged = decision if merged is None else merge(merged, decision)
+    assert merged is not None
+    return merged, replies
+
+
+def fenced(events: Sequence[Event]) -> set[NodeKey]:
+    """Attempts whose leases the fence has taken away for reports that are still to be decided."""
+    reports = (TaskCompleted, TaskFailed, LeaseLost, AttemptTimedOut)
+    return {NodeKey(event.node, event.index) for event in events if isinstance(event, reports)}
+
+
+def check_written(store: Memory, slice_: Slice, effects: Effects) -> None:
+    """A row is inserted if it was not looked up, else updated: that must be right for each of them."""
+    for key in effects.tasks:
+        known = key in slice_.tasks or key in effects.unread
+        assert known == (key in store.tasks), f"{key} would be {'updated' if known else 'inserted'}"
 
 
 def _only_versions(need: Need) -> bool:

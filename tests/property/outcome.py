@@ -32,6 +32,7 @@ def _run_result(realm: Realm, store: Memory) -> dict[str, Any]:
         "reason": run.reason if run.reason in REASONS else "",
         "error": run.error.type if run.error is not None and run.status.value == "Failed" else None,
         "output": _value(realm, store.output),
+        "cut": any(row.kind == "succeed" and row.state.value == "Completed" for row in store.tasks.values()),
         "nodes": {name: _node_result(realm, store, node) for name, node in definition.nodes.items()},
         "finally": {name: _node_result(realm, store, node) for name, node in finally_.items()},
         "undone": _undone(realm, store),

@@ -107,10 +107,11 @@ class Performance:
     def happen(self, due: Due) -> None:
         """An attempt ends or a timer fires."""
         store = self.store(due.path)
-        if due.kind == "attempt":
-            self.realm.send(self.realm.run(store).id, self.report(store, NodeKey(due.node, due.item)))
-        else:
-            self.realm.send(self.realm.run(store).id, self._fire(store, due))
+        self.realm.send(self.realm.run(store).id, self.event_of_due(store, due))
+
+    def event_of_due(self, store: Memory, due: Due) -> Event:
+        """The event of something that is due, with its lease or timer taken away as the fence does."""
+        return self.report(store, NodeKey(due.node, due.item)) if due.kind == "attempt" else self._fire(store, due)
 
     @staticmethod
     def _fire(store: Memory, due: Due) -> Event:

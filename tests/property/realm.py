@@ -8,7 +8,7 @@ are checked, those of one run and those between runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -20,7 +20,7 @@ from partita.domain.payload import Payload
 from partita.domain.state.effects import ChildStart, Context, DefinitionName, Effects, Limits, Message
 from partita.domain.state.events import ChildFinished, Event, Reply, RunStarted
 from partita.domain.state.rows import GROUP, ErrorInfo, NodeKey, NodeState, RunRow, RunStatus
-from tests.property.deciding import decide_on
+from tests.property.deciding import decide_batch, decide_on
 from tests.property.memory import Memory
 from tests.property.reference.children import placeholder
 from tests.property.reference.script import Path
@@ -41,10 +41,17 @@ class Mail:
 class Realm:
     """Runs, their stores, the inbox between them, and one clock."""
 
-    def __init__(self, definition: Definition, *, catalogue: Catalogue | None = None, sliced: bool = False) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        catalogue: Catalogue | None = None,
+        sliced: bool = False,
+        bounds: Mapping[str, int] | None = None,
+    ) -> None:
         self.catalogue: Catalogue = {definition.name: {1: definition}, **(catalogue or {})}
         self.sliced = sliced
-        self.limits = Limits(child_depth=4)
+        self.limits = Limits(child_depth=4, **(bounds or {}))
         self.now = EPOCH
         self.stores: dict[UUID, Memory] = {}
         self.paths: dict[UUID, Path] = {ROOT: ()}
@@ -78,6 +85,13 @@ class Realm:
             assert store.run.status is before.status, "a finished run changed"
         return effects.reply
 
+    def send_batch(self, run_id: UUID, events: Sequence[Event]) -> list[Reply]:
+        """Several events of one run in one transaction."""
+        store = self.stores[run_id]
+        effects, replies = decide_batch(store, events, Context(self.now, self.limits))
+        self._apply(store, effects)
+        return replies
+
     def _apply(self, store: Memory, effects: Effects) -> None:
         store.apply(effects)
         for message in effects.messages:
@@ -108,6 +122,9 @@ class Realm:
         if isinstance(mail.content, ChildStart):
             self._start_child(mail.run_id, mail.content)
         elif mail.run_id in self.stores:
+            left = self.stores[mail.run_id].left
+            if mail.content in left:
+                left.remove(mail.content)
             self.send(mail.run_id, mail.content)
 
     def deliverable(self) -> list[int]:

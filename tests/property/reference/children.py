@@ -47,7 +47,8 @@ class Children:
             self.run.work_completed(spot.name, work, {"runId": placeholder(path)})
             return
         if given is None:
-            self.run.work_failed(spot.name, work, error("invalid_input"))
+            work.state, work.begun = "Waiting", True
+            run.sim.post(run.path, lambda: self._refused(spot, work, path))
             return
         if "subflow" in wanted and not detached:
             options["owner"] = run.mailbox.owner
@@ -67,6 +68,11 @@ class Children:
             run.work_completed(spot.name, work, {"runId": placeholder(path)})
         else:
             work.state, work.begun = "Waiting", True
+
+    def _refused(self, spot: Spot, work: Work, path: Path) -> None:
+        """A child did not start, since its input breaks the schema."""
+        if work.begun and not self.run.ended and work.attempt == path[-1][2]:
+            self.run.work_failed(spot.name, work, error("invalid_input"))
 
     def _definition(self, wanted: Manifest) -> tuple[Manifest, dict[str, Any]] | None:
         if "subflow" in wanted:
@@ -95,7 +101,9 @@ class Children:
     def cancel(self, spot: Spot, work: Work) -> None:
         """Cancel the child of an attempt."""
         path = (*self.run.path, (spot.name, work.index, work.attempt))
-        child = self.run.sim.runs[path]
+        child = self.run.sim.runs.get(path)
+        if child is None:
+            return
         self.run.sim.post(path, lambda: child.closing.cancel(now=False))
 
     def cancel_all_now(self) -> None:

@@ -54,6 +54,7 @@ def run_result(run: Run) -> dict[str, Any]:
         "reason": closing.reason if closing.reason in REASONS else "",
         "error": closing.error["type"] if closing.error and closing.status == "Failed" else None,
         "output": closing.output,
+        "cut": any("succeed" in spot.node and spot.state == "Completed" for spot in run.main.values()),
         "nodes": {name: _spot_result(spot) for name, spot in run.main.items()},
         "finally": {name: _spot_result(spot) for name, spot in run.last.items()},
         "undone": [
