@@ -260,8 +260,8 @@ class Definition:
     """Nodes without incoming edges, in written order."""
     subflow: str = ""
     """Of a subflow its name."""
-    subflows: Mapping[str, Definition] = field(default_factory=dict)
-    """Of the whole definition; empty in a subflow, which is found through the definition that holds it."""
+    subflows: Mapping[str, Definition] = field(default_factory=dict, compare=False, repr=False)
+    """All of the version: the same in the definition and in each of its subflows (so they are not compared)."""
     finally_: Finally | None = None
     output: Template | None = None
     output_reads: frozenset[str] = frozenset()

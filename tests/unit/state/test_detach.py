@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from partita.domain.manifest import definition_from_spec
 from partita.domain.state.effects import ChildStart
 from partita.domain.state.events import CancelRequested, ChildFinished, SuspendRequested, WaitOpened
 from tests.property.build import definition
@@ -76,6 +77,21 @@ def test_its_subflows_share_its_mailbox() -> None:
     family = Family(root)
     child = family.start().child("a")
     assert child.child("b").run.mailbox_id == child.run.id
+    assert child.signal("go", "no").reason == "SchemaMismatch"
+    child.signal("go", 2)
+    assert child.status == "Succeeded"
+
+
+def test_a_subflow_knows_every_subflow_of_its_version() -> None:
+    wait = {"name": "t", "waitForEvent": {"name": "go", "schema": {"type": "integer"}}}
+    spec = {
+        "nodes": [{"name": "a", "workflow": {"subflow": "s", "detach": True}}],
+        "subflows": [
+            {"name": "s", "nodes": [{"name": "b", "workflow": {"subflow": "u"}}]},
+            {"name": "u", "nodes": [wait]},
+        ],
+    }
+    child = Family(definition_from_spec(spec, name="example")).start().child("a")
     assert child.signal("go", "no").reason == "SchemaMismatch"
     child.signal("go", 2)
     assert child.status == "Succeeded"

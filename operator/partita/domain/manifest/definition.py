@@ -112,8 +112,9 @@ def _complete(shared: dict[str, Any], head: dict[str, Any], main: FlowDraft, sub
     whole = Definition(**{**shared, **head, **main.parts()}, subflows=inner)
     depends = {key: names for flow in (main, *subflows) for key, names in flow.depends().items()}
     digest = content_hash(whole, depends)
-    inner = {name: replace(flow, content_hash=digest) for name, flow in inner.items()}
-    return replace(whole, subflows=inner, content_hash=digest)
+    found: dict[str, Definition] = {}
+    found |= {name: replace(flow, subflows=found, content_hash=digest) for name, flow in inner.items()}
+    return replace(whole, subflows=found, content_hash=digest)
 
 
 def _subflows(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> list[FlowDraft]:
