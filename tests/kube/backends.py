@@ -51,11 +51,15 @@ class Place:
         return await self.until(run, lambda detail: detail.run.phase == phase, phase)
 
     async def waiting(self, run: str) -> RunDetail:
-        """A run once it waits for something other than a worker, which only the database tells."""
+        """A run once it waits for something other than a worker, which only the database tells, and nothing runs.
+
+        A status may be written in the middle of a change: its waits are then newer than its nodes.
+        """
 
         def waits(detail: RunDetail) -> bool:
             waiting = detail.run.waiting
-            return detail.run.phase == "Running" and bool(waiting) and not waiting.startswith("a worker")
+            idle = not any(node.state in ("Queued", "Running") for node in detail.nodes)
+            return detail.run.phase == "Running" and bool(waiting) and not waiting.startswith("a worker") and idle
 
         return await self.until(run, waits, "waiting")
 

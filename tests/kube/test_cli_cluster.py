@@ -149,9 +149,15 @@ async def test_a_run_without_its_definition_waits_for_it(
     assert "still Pending after 0 s, waiting for its definition" in waited.err
 
 
-@pytest.mark.parametrize("words", [("--tag", "blue"), ("--cursor", "x")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("list", "--tag", "blue"), ("list", "--cursor", "x"), ("list", "--parent", "one"), ("list", "--since", "1h")),
+        *(("list", "--attribute", "a=b"), ("list", "--started-by", "me"), ("get", "one", "--node", "a")),
+    ],
+)
 async def test_what_only_the_database_can_do_is_said(partita: Terminal, words: tuple[str, ...]) -> None:
-    refused = await partita("list", *words)
+    refused = await partita(*words)
     assert refused.code == Exit.USAGE
     assert "needs the database" in refused.err
 

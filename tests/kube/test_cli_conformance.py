@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.cli.backend import RunFilter
+from partita.cli.backend import RunQuery
 from partita.cli.database import DatabaseBackend
 from partita.cli.follow import follow
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, TimedOutError
@@ -77,13 +77,13 @@ async def test_lists(place: Place) -> None:
     assert await listed(place, phases=("Succeeded",)) == []
     assert await listed(place, phases=("Running", "Failed"), limit=1) == [("timers", "Running", "3")]
     assert await listed(place, namespace="elsewhere") == []
-    page = await place.backend.list(RunFilter(namespace=place.namespace))
+    page = await place.backend.list(RunQuery(namespace=place.namespace))
     assert [run for run in page.runs if run.definition == "approve"] == [(await place.get(first)).run]
     assert [run for run in page.runs if run.definition == "timers"] == [(await place.get(second)).run]
 
 
 async def listed(place: Place, **fields: Any) -> list[tuple[str, str, str]]:
-    query = RunFilter(**{"namespace": place.namespace, **fields})
+    query = RunQuery(**{"namespace": place.namespace, **fields})
     page = await place.backend.list(query)
     return [(run.definition, run.phase, run.progress.partition("/")[2]) for run in page.runs]
 
@@ -172,6 +172,53 @@ async def test_what_does_not_exist_is_not_found(place: Place) -> None:
             await place.backend.signal(place.namespace, name, "answer", None, "s1", "me")
         with pytest.raises(NotFoundError, match=name):
             await place.backend.cancel(place.namespace, name, "Graceful", "")
+
+
+SHIPPING = [
+    definition("asking", [ASK]),
+    definition(
+        "shipping",
+        [
+            task("each", forEach={"items": "${[1, 2, 3]}"}, input={"item": "${item}"}),
+            {"name": "ship", "dependsOn": ["each"], "workflow": {"name": "asking"}, "input": {}},
+            {"name": "spare", "waitForEvent": {}},
+        ],
+        **{"finally": {"nodes": [task("audit")]}},
+    ),
+]
+
+
+async def test_loops_children_and_cancelled_nodes(place: Place) -> None:
+    one = await place.start(*SHIPPING, run("one", "shipping"))
+    waiting = await place.until(
+        one, lambda detail: detail.run.waiting == "event spare, child run of ship", "waiting for both"
+    )
+    assert told(waiting)["nodes"] == [
+        ("each", "Completed", 0, "3/3"),
+        ("ship", "Waiting", 1, "child run of ship"),
+        ("spare", "Waiting", 0, "event spare"),
+    ]
+    assert waiting.run.stage == "main"
+    (ship,) = (node for node in waiting.nodes if node.name == "ship")
+    assert [child.index for child in ship.children] == [None]
+    assert await place.backend.cancel_nodes(place.namespace, one, ["ship", "spare"], "not needed")
+    done = await place.phase(one, "Succeeded")
+    assert told(done)["nodes"] == [
+        ("audit", "Completed", 1, ""),
+        ("each", "Completed", 0, "3/3"),
+        ("ship", "Cancelled", 1, next(node.message for node in done.nodes if node.name == "ship")),
+        ("spare", "Cancelled", 0, next(node.message for node in done.nodes if node.name == "spare")),
+    ]
+    assert done.run.stage == "finally"
+    with pytest.raises(ConflictError, match="RunFinished: the run has ended: Succeeded"):
+        await place.backend.cancel_nodes(place.namespace, one, ["spare"], "")
+
+
+async def test_an_error_keeps_its_parts(place: Place) -> None:
+    flow = definition("refusing", [{"name": "no", "fail": {"type": "card_declined", "message": "code: 51: no"}}])
+    one = await place.start(flow, run("one", "refusing"))
+    failed = await place.phase(one, "Failed")
+    assert failed.error == {"type": "card_declined", "message": "code: 51: no", "details": None}
 
 
 BAD = {

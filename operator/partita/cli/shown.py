@@ -15,7 +15,7 @@ from uuid import UUID
 from partita.cli.backend import ChildLine, NodeLine, RunLine
 from partita.domain.model import Definition
 from partita.domain.payload import Json
-from partita.domain.state.rows import UNDO, ErrorInfo, Stage
+from partita.domain.state.rows import UNDO, ErrorInfo, NodeState, RunStatus, Stage
 from partita.engine import projection
 from partita.kube.words import error_text, message_of, node_message, waiting_for
 from partita.store import views
@@ -76,8 +76,15 @@ def _line(
         state=node.state,
         attempt=node.attempt,
         message=node_message(node, waits),
-        children=tuple(children),
+        children=tuple(children) or _coming(node),
     )
+
+
+def _coming(node: projection.NodeSummary) -> tuple[ChildLine, ...]:
+    """The child that is about to start."""
+    if node.child is None or node.state != NodeState.WAITING:
+        return ()
+    return (ChildLine(id=str(node.child), index=None, phase=RunStatus.PENDING.value),)
 
 
 def node_summary(node: views.NodeView) -> projection.NodeSummary:
