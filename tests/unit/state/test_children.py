@@ -285,3 +285,14 @@ def test_the_usual_events_of_children_take_one_round(retry: list[dict[str, Any]]
     member.signal("w", 1)
     member.signal("w", 2)
     assert (member.status, _rounds(family)) == ("Succeeded", 1)
+
+
+def test_a_budget_of_workers_is_the_childs_and_not_its_parents() -> None:
+    family = started(limits=Limits(unknown_types=1))
+    child = family.root.child("a")
+    child.fail("t", "unknown_task_type")
+    family.tick(1)
+    child.fail("t", "unknown_task_type")
+    assert family.root.run.error is not None
+    assert (family.root.status, family.root.run.error.type) == ("Failed", "unknown_task_type")
+    assert len(family.sent(ChildStart)) == 1

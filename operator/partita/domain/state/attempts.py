@@ -208,7 +208,7 @@ def backoff_over(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
 def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: Asked) -> Again | None:
     if draining(draft, plan):
         return None
-    if error.type == UNKNOWN_TASK_TYPE:
+    if error.type == UNKNOWN_TASK_TYPE and plan.kind == "task":  # a child has used its budget already
         again = after_unknown_type(row.retries, draft.limits.unknown_types)
         if again is not None:
             return again
