@@ -74,7 +74,7 @@ async def test_a_worker_goes_from_item_to_item(settings: Settings) -> None:
         first = (await claim_all(connection, 4))[0]
         reply = await host.engine.report(done(first), OFFER)
         assert reply.next is not None
-        assert (reply.next.node, reply.next.index) == ("each", 4)
+        assert (reply.next.node, reply.next.index, reply.next.input.value) == ("each", 4, {"n": 4})
 
 
 async def test_one_loop_is_one_node_for_readers_and_its_output_can_be_read_while_it_goes_on(settings: Settings) -> None:
