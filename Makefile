@@ -12,11 +12,11 @@ ARGS ?=
 export KEEP UV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench e2e venv kubernetes set-up lock clean
+.PHONY: help demo test check format bench bench-fanout bench-expressions e2e venv kubernetes set-up lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | \
-		awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+		awk -F '\t' '{ printf "  make %-18s %s\n", $$1, $$2 }'
 
 demo: set-up ## apply a workflow on a real Kubernetes and watch it run (KEEP=1 leaves it running)
 	@$(PY) -m e2e.demo
@@ -39,6 +39,12 @@ format: venv ## let ruff format the code and sort the imports
 bench: venv ## measure throughput, latency and write volume; one JSON line a figure
 	@python=$$(scripts/find-python.sh) && "$$python" scripts/make_venv.py $(VENV) requirements/bench.txt
 	@$(PY) -m bench $(ARGS)
+
+bench-fanout: venv ## measure what an item of a loop, a node of a chain, a child and an undo take as runs grow
+	@$(PY) -m bench fanout $(ARGS)
+
+bench-expressions: venv ## measure the most hostile expressions, and what a decision can hold up
+	@$(PY) -m bench expressions $(ARGS)
 
 e2e: set-up ## run the end-to-end tests alone
 	@$(PY) scripts/run_tests.py $(if $(STRICT),--strict) e2e $(ARGS)

@@ -75,7 +75,7 @@ class Load:
         """Submit some runs and wait until all have ended."""
         before, begun = used(self.postmaster, self.workers), time.perf_counter()
         await self.submit(runs)
-        await self._ended()
+        await self.ended()
         seconds = time.perf_counter() - begun
         cpu = used(self.postmaster, self.workers) - before
         await self._check()
@@ -94,7 +94,8 @@ class Load:
                 group.create_task(submitter())
         self.expected += runs
 
-    async def _ended(self) -> None:
+    async def ended(self) -> None:
+        """Wait until no run is open."""
         deadline = time.monotonic() + _PATIENCE
         question = _sql(self.engine.settings, 'SELECT EXISTS (SELECT FROM :"schema".open_runs)')
         async with self.observer.transaction():  # one commit; keeps no snapshot between questions

@@ -43,6 +43,45 @@ Objects that the operator refused, or that wait for their definition, are no run
 `Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time, `Sent`. A refused one is an error
 (exit code 4).
 
+A change through the database is recorded as that of `user@host`, the person and the machine of the command; one through
+the cluster as the object's, and who patched it stands in the audit log of the API server.
+
+## Looking at a run
+
+`get` and `watch` show a line for each node, in the order of the definition, and below `undo` and `finally` what these
+stages have. A loop is one line, however many items it has, with its progress: settled of all items, how many failed,
+how many run. Child runs stand below the node that started them (of a loop the first five, failed ones first).
+
+    parcel-1  parcel v1  Running  2/5  12s
+      ✔  reserve  Completed
+      ◔  pack     Waiting    412/1000 · 3 failed · 10 running
+         └ run [17] 019a…  Failed
+      ·  ship     Pending
+
+`partita get RUN --node pack` shows one node: its input, its output (of a loop that goes on what its items gave so far,
+null for the others), a page of its items and its newest attempts with worker, time and error; `--item 17` one item,
+`--node charge~undo` what reverses a node. `partita list --parent RUN` lists children, those of subflows too, which no
+other list has; each is a run of its own that `get`, `watch`, `history` and `list --parent` take by its id. Events for a
+subflow are sent to the run that holds it. Numbers of `history` grow and leave some out: signals and waits have theirs
+from the same row.
+
+A cluster shows at most twenty nodes, no items, and of children their ids; the rest of this needs the database.
+
+`partita cancel RUN --node NAME` cancels unsettled nodes while the run goes on, each once; their edges die, and that is
+no failure.
+
+## Dead letters
+
+A message between runs, or a timer, that could not be applied ten times is given up, so that it holds nothing else up
+(a defect, or data that PostgreSQL refuses); the condition `Synced` of the run's object is False for a timer. Remove the
+cause, mostly by a newer version, and drive it again:
+
+    partita dead-letters list                   # id, run, what it is, failures, the last error
+    partita dead-letters retry 42               # or --run RUN, or --all
+    partita dead-letters delete 42              # a message that can never be applied: what it says is lost
+
+A timer is not deleted, since its run would wait for ever: cancel the run.
+
 ## Output
 
 The result goes to standard output: a table (in a pipe no line is folded; a cell longer than 1,000 characters is cut),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from partita.cli import streams
-from partita.cli.commands import administration, controls, dead_letters, dev, lint, processes, records, runs
+from partita.cli.commands import administration, controls, dead_letters, dev, lint, listing, processes, records, runs
 from partita.cli.connect import is_plugin
 from partita.cli.exits import Exit, epilog, exit_code, partita_error
 from partita.cli.output import stderr
@@ -32,6 +32,7 @@ def build() -> typer.Typer:
     )
     app.callback(help=_ABOUT if not is_plugin() else _ABOUT.splitlines()[0])(_options)
     runs.register(app)
+    listing.register(app)
     controls.register(app)
     lint.register(app)
     if not is_plugin():  # the plugin needs no database, and these are about one

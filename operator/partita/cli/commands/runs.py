@@ -1,4 +1,4 @@
-"""Commands that start runs and look at them: submit, get, list, watch, wait."""
+"""Commands that start runs and look at them: submit, get, watch, wait."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from typing import Annotated
 import typer
 
 from partita.cli import names, options
-from partita.cli.backend import Backend, NodeDetail, NodeQuery, RunDetail, RunLine, RunList, RunQuery, Submitted
+from partita.cli.backend import Backend, NodeDetail, NodeQuery, RunDetail, Submitted
 from partita.cli.connect import Target, on_backend
-from partita.cli.documents import moment, read_documents, texts
+from partita.cli.documents import read_documents
 from partita.cli.draw import drawing, node_picture, picture
 from partita.cli.exits import Exit
 from partita.cli.follow import follow
-from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
+from partita.cli.output import Format, note, print_json, print_table, stdout
 from partita.domain.durations import parse_duration
 from partita.domain.errors import InvalidError, Problem
-from partita.domain.names import OBJECT, TAG
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (submit, get, list_runs, watch, wait):
-        name = "list" if command is list_runs else command.__name__
-        app.command(name, rich_help_panel=options.RUNS)(command)
+    for command in (submit, get, watch, wait):
+        app.command(rich_help_panel=options.RUNS)(command)
 
 
 def submit(
@@ -101,91 +99,6 @@ def _get_node(target: Target, namespace: str, run: str, query: NodeQuery, output
         note(f"more items: --after {found.cursor}")
 
 
-def list_runs(
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "-n",
-            "--namespace",
-            show_default=False,
-            callback=names.namespace,
-            help="Only this namespace; without it that of the kubeconfig's context, or with a database all.",
-        ),
-    ] = "",
-    all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="Every namespace.")] = False,
-    definition: Annotated[
-        str | None,
-        typer.Option(
-            "--definition", callback=names.optional("--definition", OBJECT), help="Only runs of this definition."
-        ),
-    ] = None,
-    phase: Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.")] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tag", callback=names.repeated("--tag", TAG), help="Only with this tag; repeatable, all must fit."
-        ),
-    ] = None,
-    attribute: Annotated[
-        list[str] | None,
-        typer.Option("--attribute", metavar="NAME=VALUE", help="Only with this attribute; repeatable, all must fit."),
-    ] = None,
-    started_by: Annotated[
-        str | None,
-        typer.Option("--started-by", show_default=False, help="Only runs that this person or object started."),
-    ] = None,
-    since: Annotated[
-        str, typer.Option("--since", show_default=False, help="Only runs since a time, or for so long, such as 2h.")
-    ] = "",
-    before: Annotated[
-        str, typer.Option("--before", show_default=False, help="Only runs before a time, or older than, such as 7d.")
-    ] = "",
-    parent: Annotated[
-        str | None,
-        typer.Option(
-            "--parent",
-            metavar="RUN",
-            show_default=False,
-            callback=names.optional_parent,
-            help="Only children of this run, those of subflows too, which no other list has.",
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")] = 50,
-    cursor: Annotated[str, typer.Option("--cursor", show_default=False, help="Where the page before ended.")] = "",
-    output: options.Output = Format.TABLE,
-    database_url: options.DatabaseUrl = "",
-    kubeconfig: options.Kubeconfig = "",
-    context: options.KubeContext = "",
-) -> None:
-    """List runs, newest first."""
-    query = RunQuery(
-        namespace=namespace,
-        all_namespaces=all_namespaces,
-        definition=definition,
-        phases=tuple(_phase(word) for word in phase or ()),
-        tags=tuple(tag or ()),
-        attributes=texts(attribute or (), "--attribute"),
-        started_by=started_by,
-        since=moment(since, "--since"),
-        before=moment(before, "--before"),
-        parent=parent,
-        limit=limit,
-        cursor=cursor or None,
-    )
-
-    async def work(backend: Backend) -> RunList:
-        return await backend.list(query)
-
-    page = on_backend(options.target(database_url, kubeconfig, context), work)
-    if output is Format.JSON:
-        print_json(page)
-        return
-    columns = ("namespace", "name", "definition", "phase", "progress", "waiting", "age", "run id")
-    print_table(columns, (_row(run) for run in page.runs), empty="no runs; try: partita submit FILE")
-    if page.cursor:
-        note(f"more: --cursor {page.cursor}")
-
-
 def watch(
     run: options.Run,
     namespace: options.Namespace = "",
@@ -256,17 +169,3 @@ def _show(detail: RunDetail, output: Format) -> None:
         print_json(detail)
     else:
         stdout.print(picture(detail))
-
-
-def _row(run: RunLine) -> tuple[object, ...]:
-    name = (run.namespace, run.name, run.definition, state(run.phase), run.progress, run.waiting)
-    return (*name, age(run.created_at), run.id)
-
-
-def _phase(word: str) -> str:
-    from partita.domain.state.rows import RunStatus
-
-    known = {status.value.lower(): status.value for status in RunStatus}
-    if word.lower() not in known:
-        raise typer.BadParameter(f"{word!r} is no phase; expected one of {', '.join(known.values())}")
-    return known[word.lower()]

@@ -1,0 +1,127 @@
+"""``partita list``: which runs there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from partita.cli import names, options
+from partita.cli.backend import Backend, RunLine, RunList, RunQuery
+from partita.cli.connect import on_backend
+from partita.cli.documents import moment, texts
+from partita.cli.output import Format, age, note, print_json, print_table, state
+from partita.domain.names import OBJECT, TAG
+
+_Namespace: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        show_default=False,
+        callback=names.namespace,
+        help="Only this namespace; without it that of the kubeconfig's context, or with a database all.",
+    ),
+]
+_All: TypeAlias = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Every namespace.")]
+_Definition: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--definition", callback=names.optional("--definition", OBJECT), help="Only runs of this definition."),
+]
+_Phase: TypeAlias = Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.")]
+_Tag: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tag", callback=names.repeated("--tag", TAG), help="Only with this tag; repeatable, all must fit."),
+]
+_Attribute: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", metavar="NAME=VALUE", help="Only with this attribute; repeatable, all must fit."),
+]
+_StartedBy: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--started-by", show_default=False, help="Only runs that this person or object started."),
+]
+_Since: TypeAlias = Annotated[
+    str, typer.Option("--since", show_default=False, help="Only runs since a time, or for so long, such as 2h.")
+]
+_Before: TypeAlias = Annotated[
+    str, typer.Option("--before", show_default=False, help="Only runs before a time, or older than, such as 7d.")
+]
+_Parent: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--parent",
+        metavar="RUN",
+        show_default=False,
+        callback=names.optional_parent,
+        help="Only children of this run, those of subflows too, which no other list has.",
+    ),
+]
+_Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")]
+_Cursor: TypeAlias = Annotated[str, typer.Option("--cursor", show_default=False, help="Where the page before ended.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("list", rich_help_panel=options.RUNS)(list_runs)
+
+
+def list_runs(
+    namespace: _Namespace = "",
+    all_namespaces: _All = False,
+    definition: _Definition = None,
+    phase: _Phase = None,
+    tag: _Tag = None,
+    attribute: _Attribute = None,
+    started_by: _StartedBy = None,
+    since: _Since = "",
+    before: _Before = "",
+    parent: _Parent = None,
+    limit: _Limit = 50,
+    cursor: _Cursor = "",
+    output: options.Output = Format.TABLE,
+    database_url: options.DatabaseUrl = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.KubeContext = "",
+) -> None:
+    """List runs, newest first."""
+    query = RunQuery(
+        namespace=namespace,
+        all_namespaces=all_namespaces,
+        definition=definition,
+        phases=tuple(_phase(word) for word in phase or ()),
+        tags=tuple(tag or ()),
+        attributes=texts(attribute or (), "--attribute"),
+        started_by=started_by,
+        since=moment(since, "--since"),
+        before=moment(before, "--before"),
+        parent=parent,
+        limit=limit,
+        cursor=cursor or None,
+    )
+
+    async def work(backend: Backend) -> RunList:
+        return await backend.list(query)
+
+    page = on_backend(options.target(database_url, kubeconfig, context), work)
+    if output is Format.JSON:
+        print_json(page)
+        return
+    columns = ("namespace", "name", "definition", "phase", "progress", "waiting", "age", "run id")
+    print_table(columns, (_row(run) for run in page.runs), empty="no runs; try: partita submit FILE")
+    if page.cursor:
+        note(f"more: --cursor {page.cursor}")
+
+
+def _row(run: RunLine) -> tuple[object, ...]:
+    name = (run.namespace, run.name, run.definition, state(run.phase), run.progress, run.waiting)
+    return (*name, age(run.created_at), run.id)
+
+
+def _phase(word: str) -> str:
+    from partita.domain.state.rows import RunStatus
+
+    known = {status.value.lower(): status.value for status in RunStatus}
+    if word.lower() not in known:
+        raise typer.BadParameter(f"{word!r} is no phase; expected one of {', '.join(known.values())}")
+    return known[word.lower()]
