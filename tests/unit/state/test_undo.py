@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partita.domain.state.effects import Limits
-from partita.domain.state.events import CancelRequested, Event
+from partita.domain.state.events import CancelRequested, DeadlineReached, Event
 from partita.domain.state.rows import NodeKey, TimerKind
 from tests.property.world import Mode, World
 from tests.unit.state.flows import end, flow, letter, names, ready, task, undoable
@@ -159,6 +159,15 @@ def test_attempts_in_flight_are_waited_for(mode: Mode) -> None:
 
 
 @MODES
+def test_an_attempt_that_fails_while_it_is_waited_for_is_not_retried(mode: Mode) -> None:
+    world = flow(undoable("a", retry=[{"maxRetries": 3}]), task("x"), mode=mode)
+    world.claim("a")
+    world.fail("x")
+    world.fail("a")
+    assert (end(world), world.state("a")) == (("Failed", "NodeFailed"), "Failed")
+
+
+@MODES
 @pytest.mark.parametrize("lapse", ["lose", "hand back", "time out", "drain"])
 def test_an_outcome_that_nobody_knows_is_undone_with_a_null_output(lapse: str, mode: Mode) -> None:
     world = flow(undoable("a", {"o": "${output}", "i": "${input}"}, input={"k": 1}), task("x"), mode=mode)
@@ -290,8 +299,12 @@ def test_the_deadline_undoes_and_ends_with_main(mode: Mode) -> None:
     world.tick(3_600)
     assert (world.status, ready(world), world.store.timers) == ("Running", ["a~undo"], {})
     world.tick(7_200)
+    assert world.send(DeadlineReached()).outcome == "stale"
+    world.suspend()
+    world.resume()
+    assert world.store.timers == {}
     world.complete("a~undo")
-    assert end(world) == ("Failed", "DeadlineExceeded")
+    assert (end(world), world.run.pending_outcome) == (("Failed", "DeadlineExceeded"), "")
 
 
 @MODES
