@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from partita.domain.state import absorb, decide, foresee, merge
+from partita.domain.state.effects import Context, Effects
+from partita.domain.state.rows import NodeKey
 from tests.property.world import Mode
 from tests.unit.state.looping import MODES, Looping, loop
 
@@ -177,12 +180,28 @@ def test_a_join_count_that_is_out_of_reach_fails(mode: Mode) -> None:
 
 
 @both
+def test_what_is_to_fail_fails_although_enough_items_complete_later(mode: Mode) -> None:
+    world = each(mode, [1, 2, 3], joinCount=2, maxFailures=0)
+    world.break_item(0)
+    world.item(1)
+    world.item(2)
+    assert (world.status, world.counters.closing) == ("Failed", "failed")
+
+
+@both
+def test_large_inputs_are_made_a_few_at_a_time(mode: Mode) -> None:
+    world = each(mode, [1, 2, 3], {"visits": 1_000}, node_input={"v": "x" * 40_000, "i": "${index}"})
+    assert (world.ready(), world.go_on(), world.ready()) == ([0], 2, [0, 1, 2])
+
+
+@both
 def test_an_input_that_cannot_be_evaluated_fails_its_item_in_its_turn(mode: Mode) -> None:
     fields = {"maxFailures": 1, "maxParallel": 1, "node_input": {"v": "${item.v}"}}
     world = each(mode, [{"v": 1}, {}, {"v": 3}], **fields)
     assert (world.parts(), world.counters.faulty) == (["Queued", "Pending", "Pending"], 1)
     world.item(0, "one")
     assert (world.parts(), world.counters.failed) == (["Completed", "Failed", "Queued"], 1)
+    assert world.counters.faulty == 0, "from here on rows are not read before they start"
     world.item(2, "three")
     assert world.gave() == ["one", None, "three"]
     assert each(mode, [{}, {"v": 1}], node_input={"v": "${item.v}"}).parts() == ["Failed", "Cancelled"]
@@ -249,7 +268,11 @@ def test_a_batch_of_completions_is_one_write_of_the_group(mode: Mode) -> None:
 
 
 def test_an_ordinary_completion_is_decided_at_once_and_the_last_one_in_two_rounds() -> None:
-    world = each("sliced", list(range(200)), maxParallel=10)
+    nodes = {"name": "p"}, {"name": "w", "dependsOn": ["a", "p"], "input": {"v": "${input.items.size()}"}}
+    made = loop(*nodes, forEach={"items": "${input.items}", "maxParallel": 10}, input={"v": "${item}"})
+    world = Looping(made, "sliced")
+    world.start({"items": list(range(200))})
+    world.complete("p")
     world.most_rounds = 0
     for index in range(199):
         world.item(index, index)
@@ -257,3 +280,16 @@ def test_an_ordinary_completion_is_decided_at_once_and_the_last_one_in_two_round
     world.item(199, 199)
     assert world.most_rounds == 2
     assert world.gave() == list(range(200))
+
+
+def test_an_item_that_starts_unread_is_known_to_be_stored_and_its_payloads_not_to_be_loaded() -> None:
+    world = each("sliced", list(range(4)), maxParallel=2)
+    report = world.done(0)
+    before = world.store.load(foresee(world.definition, report))
+    first = decide(before, report, Context(world.now))
+    assert isinstance(first, Effects)
+    key = NodeKey("a", 2)
+    after = absorb(before, first)
+    assert (first.unread, key in after.tasks, key in after.outputs) == ({key}, True, False)
+    merged = merge(first, Effects(first.run))
+    assert merged.unread == {key}
