@@ -142,7 +142,7 @@ def _cancel(event: CancelRequested) -> Fields:
 
 
 def _read_cancel(body: Json) -> CancelRequested:
-    return CancelRequested(mode=body["mode"], nodes=tuple(body["nodes"]), reason=body["reason"], by=body["by"])
+    return CancelRequested(mode=body["mode"], nodes=tuple(body.get("nodes", ())), reason=body["reason"], by=body["by"])
 
 
 def _wait_opened(event: WaitOpened) -> Fields:
@@ -208,7 +208,7 @@ _WRITE: Final[Mapping[str, Callable[[Any], Fields]]] = {  # Any: each takes the 
     "CancelRequested": _cancel,
     "SuspendRequested": lambda event: {"by": event.by},
     "ResumeRequested": lambda event: {"by": event.by},
-    "LoopContinued": _place,
+    "LoopContinued": lambda event: {**_place(event), "nodes": list(event.nodes)},
     "WaitOpened": _wait_opened,
     "WaitClosed": _of_child,
     "WaitExpired": _of_child,
@@ -221,7 +221,7 @@ _READ: Final[Mapping[str, Callable[[Json], Event | ChildStart]]] = {
     "CancelRequested": _read_cancel,
     "SuspendRequested": lambda body: SuspendRequested(by=body["by"]),
     "ResumeRequested": lambda body: ResumeRequested(by=body["by"]),
-    "LoopContinued": lambda body: LoopContinued(node=body["node"], index=body["index"]),
+    "LoopContinued": lambda body: LoopContinued(node=body["node"], index=body["index"], nodes=tuple(body.get("nodes", ()))),
     "WaitOpened": _read_wait_opened,
     "WaitClosed": lambda body: WaitClosed(child=UUID(body["child"]), node=body["node"], index=body["index"]),
     "WaitExpired": lambda body: WaitExpired(child=UUID(body["child"]), node=body["node"], index=body["index"]),

@@ -27,7 +27,7 @@ def test_a_chain_of_computes_goes_on_one_by_one(mode: Mode) -> None:
     world = Looping(definition(*chain(5), output="${nodes.c4.output.v}"), mode, visits=1)
     world.start({"v": 1})
     assert (world.state("c0"), world.state("c1"), world.state("c2")) == ("Completed", "Pending", "")
-    assert world.letters == [LoopContinued(node="")]
+    assert world.letters == [LoopContinued(node="", nodes=("c1",))]
     assert world.go_on() == 4
     assert (world.status, world.result) == ("Succeeded", 5)
 
@@ -36,6 +36,31 @@ def test_a_usual_run_does_not_notice() -> None:
     world = Looping(definition(*chain(5), output="${nodes.c4.output.v}"))
     world.start({"v": 1})
     assert (world.status, world.result, world.letters) == ("Succeeded", 5, [])
+
+
+@both
+def test_what_was_parked_starts_in_its_order(mode: Mode) -> None:
+    first = {"name": "b", "compute": {"v": "${input.v}"}}
+    fails = {"name": "x", "dependsOn": ["b"], "compute": {"v": "${input.none}"}}
+    world = Looping(
+        definition(
+            {"name": "y", "dependsOn": ["x2"], "compute": 1},
+            first,
+            fails,
+            {"name": "x2", "dependsOn": ["b"], "compute": {"v": "${input.v}"}},
+        ),
+        mode,
+        visits=1,
+    )
+    world.start({"v": 1})
+    assert world.letters == [LoopContinued(node="", nodes=("x", "x2"))]
+    world.go_on()
+    assert (world.status, world.state("x"), world.state("x2"), world.state("y")) == (
+        "Failed",
+        "Failed",
+        "Cancelled",
+        "",
+    )
 
 
 @both

@@ -7,6 +7,7 @@ that the last one takes a second round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from partita.domain.expressions import Condition, DurationTemplate, References, Template
@@ -101,6 +102,15 @@ def makes(plan: Plan, name: str) -> Need:
     for template in (node.node.input, node.node.timeout):
         if template is not None:
             _add_refs(need, plan, template.refs)
+    return need
+
+
+def starts(plan: Plan, names: Sequence[str]) -> Need:
+    """What starting nodes reads, and settling them if that is what starting them does."""
+    need = Need()
+    for node in [plan.nodes[name] for name in names if name in plan.nodes]:
+        need.rows.add(node.key)
+        _add_start(need, plan, node)
     return need
 
 

@@ -82,7 +82,7 @@ def _signal_received(draft: Draft, event: SignalReceived) -> None:
 
 def _loop_continued(draft: Draft, event: LoopContinued) -> None:
     if not event.node:
-        go_on(draft)
+        go_on(draft, event.nodes)
     elif event.index != GROUP:
         undo_continued(draft, event)
     else:

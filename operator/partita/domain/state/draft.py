@@ -69,6 +69,7 @@ class Draft:
         "made",
         "need",
         "now",
+        "parked",
         "parts",
         "plan",
         "run",
@@ -95,6 +96,8 @@ class Draft:
         """The run ends without undo and finally."""
         self.cause: NodeKey | None = None
         """The node that ended the run."""
+        self.parked: list[str] = []
+        """Nodes that start in a transaction of its own, because this decision has spent enough."""
         self.made = 0
         """Rows of items that were made."""
         self.visits = 0
@@ -266,8 +269,8 @@ class Draft:
         self.effects.unread.add(row.key)
         return row
 
-    def later(self, node: str = "") -> None:
-        """Go on with a loop, or with what was parked, in a transaction of its own."""
+    def later(self, node: str) -> None:
+        """Go on with a loop in a transaction of its own."""
         message = Message(self.run.id, LoopContinued(node=node))
         if message not in self.effects.messages:
             self.effects.messages.append(message)
@@ -398,6 +401,8 @@ class Draft:
 
     def seal(self) -> Effects:
         """The finished effects."""
+        if self.parked and not self.terminal:
+            self.send(self.run.id, LoopContinued(node="", nodes=tuple(self.parked)))
         if self.effects.visible:
             self.run.revision += 1
         return self.effects

@@ -199,6 +199,8 @@ class LoopContinued:
     node: str
     """The loop, or the undo row; empty for what was parked."""
     index: int = GROUP
+    nodes: tuple[str, ...] = ()
+    """The nodes that were parked, in the order in which they start."""
 
 
 @record(kw_only=True)

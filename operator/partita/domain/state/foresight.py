@@ -7,7 +7,7 @@ Guesses are made from the definition alone, once for each node, and remembered i
 from __future__ import annotations
 
 from partita.domain.model import Definition, EventSpec
-from partita.domain.state.ahead import INSTANT, after, again, ends, makes, version
+from partita.domain.state.ahead import INSTANT, after, again, ends, makes, starts, version
 from partita.domain.state.effects import DefinitionName, Need
 from partita.domain.state.events import (
     AttemptTimedOut,
@@ -56,7 +56,7 @@ def foresee(definition: Definition, event: Event) -> Need:
 def _after_message(plan: Plan, event: ChildFinished | SignalGiven | WaitTimedOut | LoopContinued) -> Need:
     """A child has ended, the owner of a shared mailbox has answered, or a loop goes on."""
     if isinstance(event, LoopContinued):
-        return makes(plan, event.node) if event.node else Need(whole=True)
+        return makes(plan, event.node) if event.node else starts(plan, event.nodes)
     need = ends(plan, event.node, event.index)
     key = NodeKey(event.node, event.index)
     need.rows.add(key)

@@ -49,7 +49,7 @@ def _park(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
     draft.image(plan, row).fired = True
     draft.visible()
     if not draft.suspended:
-        draft.later()
+        draft.parked.append(plan.name)
 
 
 def step_over(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:

@@ -1,11 +1,13 @@
 """What is parked: rows that have fired and wait, because the run is suspended or a decision has spent enough.
 
 Invariant: a parked row is Pending and has fired, so that no edge fires it again; what parks it also sees to it that it
-starts: the run's resumption, or the message that the decision leaves its own run. Trade-off: the whole run is read to
-find what is parked, which only a suspended run or a very expensive one has.
+starts: the run's resumption, which reads the whole run, or the message that the decision leaves its own run, which
+names the nodes in their order. Trade-off: a message as long as the list of nodes, against an order kept on rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.events import Reply
@@ -34,16 +36,18 @@ def start_parked(draft: Draft, row: TaskRow) -> None:
         start(draft, plan, row)
 
 
-def go_on(draft: Draft) -> None:
-    """Start what an earlier decision of the run parked because it had spent enough. Raises Lacking."""
+def go_on(draft: Draft, names: Sequence[str]) -> None:
+    """Start what an earlier decision of the run parked because it had spent enough, in this order. Raises Lacking."""
     if draft.suspended or draft.terminal:
         draft.reply(Reply("stale"))  # the resumption starts them
         return
     draft.begin()
-    for row in in_order(draft):
+    for plan in [draft.plan.nodes[name] for name in names]:
         if draft.ended:
             return
         try:
-            start_parked(draft, row)
+            row = draft.row(plan.key)
+            if row is not None:
+                start_parked(draft, row)
         except Lacking:
             continue
