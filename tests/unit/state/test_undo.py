@@ -358,3 +358,13 @@ def test_nothing_to_undo_in_the_end_goes_on_with_finally(mode: Mode) -> None:
     assert (world.run.stage.value, ready(world), world.store.timers) == ("finally", ["audit"], {})
     world.complete("audit")
     assert end(world) == ("Failed", "NodeFailed")
+
+
+@MODES
+def test_what_the_wait_left_open_is_undone_against_the_written_order(mode: Mode) -> None:
+    world = flow(undoable("b", dependsOn=["a"]), undoable("c"), {"name": "a", "compute": {}}, task("x"), mode=mode)
+    world.claim("b")
+    world.claim("c")
+    world.fail("x")
+    world.tick(60)
+    assert ready(world) == ["c~undo"]

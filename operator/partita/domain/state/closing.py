@@ -121,7 +121,8 @@ def drain_over(draft: Draft) -> bool:
     if late:
         draft.begin()
         draft.note("TimerDue", details={"kind": TimerKind.DRAIN.value})
-    for row in sorted(late, key=lambda one: (plans[one.node].order, one.index)):
+    written = {name: position for position, name in enumerate(plans)}
+    for row in sorted(late, key=lambda one: (written[one.node], one.index)):
         image = draft.image(plans[row.node], row)
         if row.state is NodeState.QUEUED:
             release(draft, plans[row.node], image)
