@@ -62,7 +62,7 @@ def differences(found: Result, wanted: Result) -> list[str]:
 
 def _plain(result: Result) -> Any:
     runs = {json.dumps(path): _ended_early(run) for path, run in sorted(result.runs.items())}
-    return {"runs": runs, "signals": result.signals}
+    return {"runs": runs, "signals": {str(key): taken for key, taken in result.signals.items()}}
 
 
 def _ended_early(run: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,11 @@ from tests.property.reference.view import DONE, REASONS
 def outcome_of(realm: Realm) -> Result:
     """Everything that is compared."""
     runs = {realm.path(store): _run_result(realm, store) for store in realm.stores.values()}
-    signals = {name: (one.consumed_by, bool(one.refused)) for name, one in realm.root.signals.items()}
+    signals = {
+        (realm.path(store), name): (one.consumed_by, bool(one.refused))
+        for store in realm.stores.values()
+        for name, one in store.signals.items()
+    }
     return Result(runs, signals)
 
 

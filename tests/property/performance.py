@@ -11,9 +11,11 @@ from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
+    ControlsApplied,
     DeadlineReached,
     Event,
     LeaseLost,
+    ScheduleToStartExpired,
     SignalReceived,
     TaskCompleted,
     TaskFailed,
@@ -21,7 +23,7 @@ from partita.domain.state.events import (
 )
 from partita.domain.state.rows import ErrorInfo, NodeKey, TimerKind
 from tests.property.memory import Memory
-from tests.property.realm import ROOT, Realm
+from tests.property.realm import Realm
 from tests.property.reference.script import ASKED_AFTER_MS, Act, Path, Script, error_of, result_of
 
 MOST_STEPS = 3_000
@@ -43,6 +45,8 @@ class Performance:
 
     def __init__(self, realm: Realm, script: Script) -> None:
         self.realm, self.script = realm, script
+        self.untaken: dict[tuple[Path, NodeKey, int], int] = {}
+        """Since when attempts have been ready that no worker takes."""
         self.acts = sorted(script.acts, key=lambda act: act.at)
 
     def start(self) -> None:
@@ -71,8 +75,12 @@ class Performance:
     def claim(self) -> None:
         """Workers take what is ready."""
         for store in self.realm.stores.values():
-            for key in sorted(store.ready):
-                store.claim(key, self.realm.now)
+            path = self.realm.path(store)
+            for key, entry in sorted(store.ready.items()):
+                if self.script.outcome(path, key.node, key.index, entry.attempt).how == "untaken":
+                    self.untaken.setdefault((path, key, entry.attempt), self.realm.milliseconds(self.realm.now))
+                else:
+                    store.claim(key, self.realm.now)
 
     def step(self) -> bool:
         """The next thing that is due; says whether there was one."""
@@ -98,6 +106,11 @@ class Performance:
                 outcome = self.script.outcome(path, key.node, key.index, lease.attempt)
                 at = self.realm.milliseconds(lease.since) + outcome.after
                 found.append(Due(at, "attempt", path, key.node, key.index))
+            for key, entry in store.ready.items():
+                since = self.untaken.get((path, key, entry.attempt))
+                if since is not None:
+                    after = self.script.outcome(path, key.node, key.index, entry.attempt).after
+                    found.append(Due(since + after, "attempt", path, key.node, key.index))
             for timer_key, timer in store.timers.items():
                 if timer.remaining_ms is None:
                     at = self.realm.milliseconds(timer.fire_at)
@@ -122,7 +135,10 @@ class Performance:
         return TimerDue(kind=kind, node=due.node, index=due.item)
 
     def report(self, store: Memory, key: NodeKey) -> Event:
-        """What the worker of an attempt reports; ends its lease."""
+        """What the worker of an attempt reports; ends its lease. No worker may have taken it."""
+        if key in store.ready:
+            entry = store.ready.pop(key)
+            return ScheduleToStartExpired(node=key.node, index=key.index, attempt=entry.attempt)
         lease = store.leases.pop(key)
         how = self.script.outcome(self.realm.path(store), key.node, key.index, lease.attempt).how
         node, index, attempt, since = key.node, key.index, lease.attempt, lease.since
@@ -150,16 +166,23 @@ class Performance:
     def act(self, act: Act) -> None:
         """Somebody does something to the root."""
         self.realm.set_time(act.at)
-        if self.realm.run(self.realm.root).finished_at is None:
-            self.realm.send(ROOT, self.event_of(act))
+        if self.realm.run(self.realm.root).finished_at is not None:
+            return
+        for run_id, store in [*self.realm.stores.items()]:
+            run = self.realm.run(store)
+            if self.realm.path(store) == act.path and run.finished_at is None and run.mailbox_id in (None, run_id):
+                self.realm.send(run_id, self.event_of(act))
 
     def event_of(self, act: Act) -> Event:
         """The event of an act."""
         match act.what:
             case "signal":
                 return SignalReceived(id=f"s{len(self.acts)}", name=act.name, payload=Payload.of(act.payload))
-            case "cancelNodes":
+            case "cancelNodes" if act.at % 2:
                 return CancelRequested(nodes=tuple(act.name.split()))
+            case "cancelNodes":
+                generation = self.realm.run(self.realm.root).cr_generation + 1
+                return ControlsApplied(cr_generation=generation, cancel_nodes=tuple(act.name.split()))
             case _:
                 return CancelRequested(mode="Now" if act.what == "now" else "Graceful")
 

@@ -23,7 +23,7 @@ from partita.domain.state.events import (
     TaskCompleted,
     TaskFailed,
 )
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus
+from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus, Stage
 from tests.property.memory import Memory
 from tests.property.performance import Due, Performance
 from tests.property.realm import ROOT, Mail, Realm
@@ -135,8 +135,9 @@ class Wandering(Performance):
         return found + [SignalReceived(id=one.id, name=one.name, payload=one.payload) for one in known[:1]]
 
     def give_back(self) -> None:
-        """A worker hands an attempt back: nothing is spent."""
-        held = [(store, key) for store in self.realm.stores.values() for key in sorted(store.leases)]
+        """A worker hands an attempt back: nothing is spent, unless undo waits for the attempt."""
+        stores = [one for one in self.realm.stores.values() if self.realm.run(one).stage is not Stage.UNDO]
+        held = [(store, key) for store in stores for key in sorted(store.leases)]
         if held and not self.random.randrange(4):
             store, key = self.random.choice(held)
             self._hand_back(store, key)

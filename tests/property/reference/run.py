@@ -284,7 +284,8 @@ class Run:
 
     def flying(self, spot: Spot, work: Work) -> bool:
         """Whether a worker has an attempt of something that can be undone, or a child does it."""
-        taken = "workflow" in spot.node or work.step < self.sim.step
+        how = self.sim.script.outcome(self.path, spot.name, work.index, work.attempt).how
+        taken = "workflow" in spot.node or (work.step < self.sim.step and how != "untaken")
         return work.begun and taken and "undo" in spot.node
 
     def cancel_work(self, spot: Spot, work: Work) -> None:

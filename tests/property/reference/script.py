@@ -7,6 +7,7 @@ number alone, so that any two executions of one script can be compared.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, NamedTuple
 
 Path = tuple[tuple[str, int, int], ...]
@@ -17,7 +18,7 @@ class Outcome(NamedTuple):
     """How an attempt ends, and after how many milliseconds."""
 
     how: str
-    """ok, lost, timeout, asked (a retry after 2 s), or the type of the error."""
+    """ok, lost, timeout, asked (a retry after 2 s), untaken (no worker takes it), or the type of the error."""
     after: int
 
 
@@ -29,9 +30,13 @@ class Act(NamedTuple):
     """signal, cancel, now (cancels without undo and finally), or cancelNodes."""
     name: str = ""
     payload: Any = None
+    path: Path = ()
+    """Of a signal: the run that it is sent to."""
 
 
 ASKED_AFTER_MS = 2_000
+ANY_TIME = (1, 1_000, 3_000, 20_000, 130_000)
+"""Milliseconds that an attempt may take where times are drawn."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,18 @@ class Script:
     outcomes: dict[str, tuple[Outcome, ...]] = field(default_factory=dict)
     """By node (``x~undo`` for what reverses x); used in turn by items, attempts and runs."""
     acts: tuple[Act, ...] = ()
+    times: int = 0
+    """Other than 0: how long each attempt takes is drawn anew, and differs from script to script."""
 
     def outcome(self, path: Path, node: str, index: int, attempt: int) -> Outcome:
         """How an attempt ends."""
         plan = self.outcomes.get(node) or (Outcome("ok", 1_000),)
         number = attempt - 1 + index + sum(at + nth - 1 for _, at, nth in path)
-        return plan[number % len(plan)]
+        outcome = plan[number % len(plan)]
+        if not self.times:
+            return outcome
+        drawn = Random(f"{self.times} {path} {node} {index} {attempt}").choice(ANY_TIME)  # noqa: S311  # a test's chance
+        return Outcome(outcome.how, drawn)
 
 
 def result_of(node: str, index: int, attempt: int) -> dict[str, Any]:

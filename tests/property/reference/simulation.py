@@ -31,8 +31,8 @@ class Result(NamedTuple):
     """What became of everything."""
 
     runs: dict[Path, dict[str, Any]]
-    signals: dict[str, tuple[str, bool]]
-    """By id, of the root's mailbox: the node that took it, and whether it was refused."""
+    signals: dict[tuple[Path, str], tuple[str, bool]]
+    """By mailbox and id: the node that took it, and whether it was refused."""
 
 
 @dataclass
@@ -96,7 +96,11 @@ class Simulation:
             self.drain()
         return Result(
             {path: run.result() for path, run in self.runs.items()},
-            {one["id"]: (one["taken"], one["refused"]) for one in self.runs[()].mailbox.signals},
+            {
+                (path, one["id"]): (one["taken"], one["refused"])
+                for path, run in self.runs.items()
+                for one in run.mailbox.signals
+            },
         )
 
     def _act(self, act: Act, left: int) -> None:
@@ -104,9 +108,12 @@ class Simulation:
         self.now = max(self.now, act.at)
         if root.ended:
             return
+        target = self.runs.get(act.path)
         match act.what:
-            case "signal":
-                root.mailbox.arrive(act.name, f"s{left}", act.payload)
+            case "signal" if target is None or target.ended or target.mailbox.owner is not target.mailbox:
+                return
+            case "signal" if target is not None:
+                target.mailbox.arrive(act.name, f"s{left}", act.payload)
             case "cancelNodes":
                 root.cancel_nodes(act.name.split())
             case _:

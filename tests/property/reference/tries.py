@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LOST_BUDGET = 10
 ASKED_BUDGET = 3
+UNKNOWN_BUDGET = 10
 UNDO_TRIES = 5
 UNCAUGHT = ("fatal", "expression", "cancelled")
 
@@ -78,6 +79,10 @@ class Tries:
         elif how == "lost" and work.used.get("lost", 0) < LOST_BUDGET:
             work.used["lost"] = work.used.get("lost", 0) + 1
             self.run.work_lost(name, work)
+        elif how == "untaken":
+            self.run.work_failed(name, work, error("schedule_to_start"))
+        elif how == "unknown_task_type" and work.used.get("unknown", 0) < UNKNOWN_BUDGET:
+            self._unknown(name, work)
         elif how == "lost":
             self.run.work_lost_too_often(name, work)
         elif how == "timeout" and self.run.outcome_matters(name):
@@ -86,6 +91,16 @@ class Tries:
             self.run.work_failed(name, work, error("timeout"))
         else:
             self.run.work_failed(name, work, error_of(how), after=ASKED_AFTER_MS if how == "asked" else None)
+
+    def _unknown(self, name: str, work: Work) -> None:
+        """The worker does not know the type: another one may, after a while."""
+        if self.run.outcome_matters(name):
+            self.run.work_failed(name, work, error("unknown_task_type"))
+            return
+        used = work.used.get("unknown", 0)
+        work.used["unknown"] = used + 1
+        work.state = "Waiting"
+        self.run.at("backoff", name, work.index, min(1_000 * 2**used, 30_000), lambda: self.begin(name, work))
 
     def again(self, name: str, work: Work, tiers: list[Manifest], failure: Error, **more: Any) -> bool:
         """Plan the next try of a failed work; says whether there is one."""
