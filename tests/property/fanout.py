@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from time import perf_counter
+from time import process_time
 
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
@@ -48,9 +48,9 @@ def _decide(store: Memory, event: Event, spent: Spent) -> Effects:
     need, rounds = foresee(store.definition, event), 0
     while True:
         slice_ = store.load(need)
-        begun = perf_counter()
+        begun = process_time()
         decision = decide(slice_, event, CONTEXT)
-        spent.seconds += perf_counter() - begun
+        spent.seconds += process_time() - begun
         rounds += 1
         if isinstance(decision, Effects):
             break
