@@ -23,6 +23,8 @@ class Problem:
     """Place of the value, such as ``spec.nodes[2].wait.duration``; empty for the whole object."""
     message: str
     """What is wrong and what would be right, in one sentence."""
+    lint: bool = False
+    """A definition with it can be executed as it stands: it keeps a new version out, and no stored one from running."""
 
     def __post_init__(self) -> None:
         """Keep both short, whatever they repeat."""

@@ -1,11 +1,12 @@
 """Reads a WorkflowDefinition: every problem at once, or a complete definition.
 
-Invariant: a definition is returned only without problems. The cost is linear in the size of the manifest.
+Invariant: a new definition is returned only without problems; one that is stored was without them under the rules of
+its day, so that it fails only on what cannot be executed. The cost is linear in the size of the manifest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -50,12 +51,26 @@ def parse_definition(manifest: Mapping[str, Any]) -> tuple[Definition | None, tu
 
 
 def definition_from_spec(spec: Mapping[str, Any], *, name: str = "", namespace: str = "default") -> Definition:
-    """The definition of a stored spec. Raises InvalidError with every problem."""
-    problems: list[Problem] = []
+    """The definition of a stored spec, which runs may be pinned to: what is only linted does not matter any more.
+
+    Raises InvalidError with every problem that keeps it from being executed.
+    """
+    problems = _Unexecutable()
     definition = _parse_spec(dict(spec), name, namespace, problems)
     if problems or definition is None:
         raise InvalidError(f"WorkflowDefinition {name}", tuple(problems[: limits.PROBLEMS]))
     return definition
+
+
+class _Unexecutable(list[Problem]):
+    """Problems without those that are only linted, however many there are."""
+
+    def append(self, problem: Problem) -> None:
+        if not problem.lint:
+            super().append(problem)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        super().extend(problem for problem in problems if not problem.lint)
 
 
 def header_problems(manifest: Mapping[str, Any], kind: str) -> Iterator[Problem]:

@@ -71,7 +71,7 @@ def _joined(
             return {}, _too_few(draft, most, node.join_count)
         return _some(incoming), None
     if ends and (node is None or node.join is Join.ALL or not incoming):
-        return {}, Problem(sources[ends[0]], _ended(draft.name, ends[0]))
+        return {}, Problem(sources[ends[0]], _ended(draft.name, ends[0]), lint=True)
     if node is None or node.join is Join.ALL:
         needed, clash = _all(incoming)
         return needed, None if clash is None else _problem(draft, clash, incoming)
@@ -85,7 +85,7 @@ def _ended(name: str, end: str) -> str:
 def _too_few(draft: NodeDraft, most: int, wanted: int) -> Problem:
     taken = "1 of its edges is" if most == 1 else f"{most} of its edges are"
     message = f"node {draft.name} can never run: at most {taken} taken together, found joinCount {wanted}"
-    return Problem(f"{draft.path}.joinCount", message)
+    return Problem(f"{draft.path}.joinCount", message, lint=True)
 
 
 def _most_together(incoming: Collection[Outcomes], work: Work) -> int:
@@ -164,4 +164,5 @@ def _problem(draft: NodeDraft, chooser: str, incoming: Mapping[str, Outcomes]) -
     return Problem(
         f"{draft.path}.join",
         f"node {draft.name} can never run: {chooser} never leads to all of {', '.join(branches)}; use join: merge",
+        lint=True,
     )

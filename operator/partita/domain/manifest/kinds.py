@@ -72,7 +72,8 @@ def _switch(fields: Fields, _: str, __: NodeDefaults, expressions: Expressions) 
     otherwise = False
     for case in fields.each("switch", shapes.CASE, limits.CASES, least=1):
         if otherwise:
-            case.problem("", "is never looked at, since a case without when stands before it; expected that one last")
+            message = "is never looked at, since a case without when stands before it; expected that one last"
+            case.problem("", message, lint=True)
             otherwise = False
         case.need("next", "a list of nodes; [] chooses nothing")
         cases.append(Case(expressions.condition(case, "when"), case.names("next", limits.NEXT) or ()))

@@ -78,7 +78,8 @@ def _tier(fields: Fields, expressions: Expressions, more: frozenset[str]) -> Tie
 
 
 def _matches(fields: Fields) -> tuple[str, ...]:
-    found = fields.texts("match", limits.MATCHES, ERROR_TYPES, error_types.PATTERN, error_types.LONGEST, spelled_so)
+    form = error_types.PATTERN, error_types.LONGEST, spelled_so
+    found = fields.texts("match", limits.MATCHES, ERROR_TYPES, *form, lint=True)
     return () if found is None or found == (error_types.ANY,) else found
 
 
@@ -95,7 +96,8 @@ def read_routes(fields: Fields, expressions: Expressions) -> tuple[Route, ...]:
         route = _route(given, expressions)
         before = next((index for index, earlier in enumerate(routes) if _takes_all(earlier, route)), None)
         if before is not None:
-            given.problem("", f"is never looked at, since onError[{before}] takes all of it; expected it before")
+            message = f"is never looked at, since onError[{before}] takes all of it; expected it before"
+            given.problem("", message, lint=True)
         routes.append(route)
     return tuple(routes)
 

@@ -62,9 +62,9 @@ class Fields:
         """The path of a field."""
         return member(self.path, name)
 
-    def problem(self, name: str, message: str) -> None:
+    def problem(self, name: str, message: str, *, lint: bool = False) -> None:
         """Note a problem with a field; an empty name means the object itself."""
-        self.problems.append(Problem(self.at(name) if name else self.path, message))
+        self.problems.append(Problem(self.at(name) if name else self.path, message, lint))
 
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
@@ -126,8 +126,11 @@ class Fields:
         pattern: re.Pattern[str],
         longest: int,
         meant: Meant = _nothing_else,
+        *,
+        lint: bool = False,
     ) -> tuple[str, ...] | None:
-        """A list of strings; ``meant`` says what was probably meant by one that does not fit."""
+        """A list of strings; ``meant`` says what was probably meant by one that does not fit. With ``lint`` its form is
+        no more than good manners: it is noted, and kept."""
         values = self._list(name, most, f"a list, each {expected}")
         if values is None:
             return None
@@ -138,7 +141,9 @@ class Fields:
             else:
                 shown = f"{value[:80]!r}" if isinstance(value, str) else kind_of(value)
                 hint = meant(value) if isinstance(value, str) else ""
-                self.problem(f"{name}[{index}]", f"{shown} does not fit{hint}; expected {expected}")
+                kept = lint and isinstance(value, str)
+                self.problem(f"{name}[{index}]", f"{shown} does not fit{hint}; expected {expected}", lint=kept)
+                good += [value] if kept else []
         return tuple(good)
 
     def check_doubles(self, name: str, good: tuple[str, ...]) -> None:
@@ -148,7 +153,7 @@ class Fields:
             if not isinstance(value, str) or value not in known:
                 continue
             if value in seen:
-                self.problem(f"{name}[{index}]", f"names {value!r} twice")
+                self.problem(f"{name}[{index}]", f"names {value!r} twice", lint=True)
             seen.add(value)
 
     def _list(self, name: str, most: int, expected: str, least: int = 0) -> list[Json] | None:
