@@ -139,11 +139,11 @@ class Memory:
         if self.run is None:
             found = {name: self.lookup(name) for name in need.versions}
             return Slice(self.definition, None, versions=found)
-        keys = set(self.tasks) if need.whole else need.rows
+        keys = set(self.tasks) if need.whole else need.rows | need.outputs
         slice_ = Slice(self.definition, self.run, self.input if need.input else None, whole=need.whole)
         slice_.output = self.output if need.input else None
         slice_.outputs = set(need.outputs)
-        slice_.absent = {key for key in need.rows if key not in self.tasks}
+        slice_.absent = {key for key in need.rows | need.outputs if key not in self.tasks}
         slice_.tasks = {key: self._loaded(key, key in need.outputs) for key in keys if key in self.tasks}
         if need.mailbox:
             slice_.timers = list(self.timers.values())

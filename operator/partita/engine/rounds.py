@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from partita.domain.errors import EngineError
+from partita.domain.model import Definition
 from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.effects import Context, Effects, Need
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
@@ -23,7 +24,7 @@ from partita.store.slices import TaskRequest
 from partita.store.sql import Sql
 
 _SMALL_RUN = 64
-"""Nodes up to which a run that surprised is loaded whole."""
+"""Nodes up to which a run that surprised is loaded whole, if it has no loops."""
 _LAST_ROUNDS = 4
 """Rounds that follow the loading of whole runs; payloads may still be asked for one after the other."""
 
@@ -98,11 +99,17 @@ def _event(turn: Turn) -> Event:
 
 def _widen(group: Group, need: Need, number: int, rounds: int) -> Need:
     """The later the round, the more is loaded at once."""
-    if need.rows and len(group.slice.definition.nodes) <= _SMALL_RUN:
+    if need.rows and _is_small(group.slice.definition):
         need.whole = True
     if number >= rounds:
         need.whole = need.mailbox = need.input = True
     return need
+
+
+def _is_small(definition: Definition) -> bool:
+    """Whether a run has few rows; a loop may have 10,000."""
+    nodes = definition.nodes
+    return len(nodes) <= _SMALL_RUN and not any(node.for_each or node.repeat for node in nodes.values())
 
 
 async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]]) -> None:

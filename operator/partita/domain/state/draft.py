@@ -138,9 +138,7 @@ class Draft:
     def input_of(self, row: TaskRow) -> Payload:
         """The stored input of a row. Raises Lacking."""
         if row.input is None:
-            need = self.lacking()
-            need.rows.add(row.key)
-            need.outputs.add(row.key)
+            self.lacking().outputs.add(row.key)
             raise Lacking
         return row.input
 

@@ -73,6 +73,7 @@ class Need:
 
     rows: set[NodeKey] = field(default_factory=set)
     outputs: set[NodeKey] = field(default_factory=set)
+    """Rows with their payloads; a key need not be in ``rows`` as well."""
     input: bool = False
     whole: bool = False
     """Every task row's small columns."""

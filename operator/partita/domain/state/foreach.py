@@ -127,12 +127,9 @@ def _waiting_item(course: Course, index: int) -> TaskRow:
 
 def _ask_for_items(course: Course, first: int) -> None:
     """Rows that have to be read before they start: those that may hold an error, and the inputs of children."""
-    need = course.draft.lacking()
     room = min(course.spec.max_parallel - course.in_flight, course.born - first)
     keys = {NodeKey(course.plan.name, first + offset) for offset in range(max(room, 1))}
-    need.rows |= keys
-    if course.plan.node.workflow is not None:
-        need.outputs |= keys
+    course.draft.lacking().outputs |= keys
     raise Lacking
 
 

@@ -86,9 +86,7 @@ def joined_outputs(draft: Draft, plan: NodePlan, loop: Loop) -> Payload:
         elif row.state is NodeState.COMPLETED:
             outputs[index] = row.output
     if missing:
-        need = draft.lacking()
-        need.rows |= missing
-        need.outputs |= missing
+        draft.lacking().outputs |= missing
     keys = items_of(draft, plan).keys if loop.keyed else None
     if missing:
         raise Lacking
