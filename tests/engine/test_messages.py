@@ -29,6 +29,7 @@ from partita.domain.state.events import (
 from partita.domain.state.rows import ErrorInfo, Parent, RunStatus, SignalRow
 from partita.engine import Engine
 from partita.engine.courier import Courier
+from partita.engine.inbox import KNOWN
 from partita.engine.messages import KINDS, Delivery, delivery_of, row_of
 from partita.engine.turns import EarlierFirstError
 from partita.minting import new_id
@@ -53,6 +54,7 @@ SAMPLES: list[Event | ChildStart] = [
     SuspendRequested(by="ann"),
     ResumeRequested(by="ann"),
     LoopContinued(node="each"),
+    LoopContinued(node="", index=3, nodes=("b", "a")),
     WaitOpened(child=CHILD, subflow="pack", node="n", index=0, names=("a", 'b"'), place=9, ignore_earlier=True),
     WaitClosed(child=CHILD, node="n", index=3),
     WaitExpired(child=CHILD, node="n", index=3),
@@ -141,9 +143,14 @@ async def test_a_message_to_a_run_that_is_about_to_start_waits_for_it(engine: En
     assert (await status(other, run_id), await count(other, "run_inbox", run_id)) == ("Cancelled", 0)
 
 
-async def test_a_kind_of_a_newer_version_is_left_alone(engine: Engine, other: Connection) -> None:
-    from partita.engine.inbox import KNOWN  # noqa: PLC0415 - the one constant under test
+async def test_a_process_that_is_too_old_counts_no_failure(engine: Engine, other: Connection) -> None:
+    run_id = await start(engine, CHAIN)
+    await other.execute("UPDATE partita.engine_state SET oldest_protocol = 99")
+    await deliver(engine, other, *await send(other, run_id, SuspendRequested()))
+    assert await other.fetchval("SELECT failures FROM partita.run_inbox") == 0
 
+
+async def test_a_kind_of_a_newer_version_is_left_alone(engine: Engine, other: Connection) -> None:
     await other.execute("ALTER TABLE partita.run_inbox DROP CONSTRAINT run_inbox_kind_check")
     await other.execute("INSERT INTO partita.run_inbox (run_id, kind, body) VALUES ($1, 'Future', '{}')", RUN)
     due = await engine.database.fetch("due_inbox", KNOWN, 10)

@@ -16,6 +16,8 @@ from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested, ResumeRequested, SignalReceived, SuspendRequested
 from partita.engine import Engine
 from partita.settings import Settings
+from partita.store import reads, trees
+from partita.store.views import RunFilter
 from tests.engine.support import NAMESPACE, claim, connected, done, opened, start_many, status, task
 from tests.waiting import until
 from tests.worker.hosted import hosted
@@ -147,9 +149,6 @@ async def test_suspending_a_parent_stops_its_children_and_resuming_lets_them_go_
 
 
 async def test_subflows_are_in_no_list_but_have_a_whole_history(settings: Settings) -> None:
-    from partita.store import reads, trees  # noqa: PLC0415  # only this test reads
-    from partita.store.views import RunFilter  # noqa: PLC0415
-
     spec = {
         "nodes": [{"name": "pack", "workflow": {"subflow": "pack"}}],
         "subflows": [{"name": "pack", "nodes": [{"name": "one", "compute": {"n": 1}}]}],

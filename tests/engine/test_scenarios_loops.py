@@ -11,6 +11,7 @@ import asyncpg
 
 from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested
+from partita.domain.state.rows import ErrorInfo
 from partita.settings import Settings
 from partita.store import reads, trees
 from tests.engine.hand_claims import LIVE_WORKER
@@ -107,7 +108,7 @@ async def test_a_report_of_an_attempt_that_was_overtaken_is_stale(settings: Sett
         (new,) = await claim_all(connection, 1)
         assert (new.node, new.index, new.lease_id == old.lease_id) == ("each", 0, False)
         assert (await host.engine.report(done(old, "late"))).outcome == "stale"
-        failed = done(old, error=_error(), output=None)
+        failed = done(old, error=ErrorInfo("broken", "it broke"), output=None)
         assert (await host.engine.report(failed)).outcome == "stale"
         gone = await host.engine.database.fetch(
             "beat_answer", WORKER, [old.run_id], [old.node], [old.index], [old.lease_id], 60_000
@@ -115,12 +116,6 @@ async def test_a_report_of_an_attempt_that_was_overtaken_is_stale(settings: Sett
         assert [row["verdict"] for row in gone] == ["gone"]
         assert (await host.engine.report(done(new, 1))).outcome == "applied"
         await nothing_left(connection)
-
-
-def _error() -> Any:
-    from partita.domain.state.rows import ErrorInfo  # noqa: PLC0415  # only this test fails an attempt
-
-    return ErrorInfo("broken", "it broke")
 
 
 async def test_a_definition_that_is_replaced_in_flight_does_not_touch_the_loop(settings: Settings) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import orjson
 
-from partita.domain.errors import NotFoundError, PartitaError, UnavailableError
+from partita.domain.errors import NotFoundError, OutdatedError, PartitaError, UnavailableError
 from partita.domain.state.effects import ChildStart
 from partita.domain.state.events import Reply
 from partita.engine import relay
@@ -32,6 +33,8 @@ from partita.store.writes import insert_messages
 
 log = logging.getLogger(__name__)
 
+_NOT_ITS_FAULT: Final = (UnavailableError, OutdatedError)
+"""Errors of the process or the database, which are not counted on the row."""
 Answer = StartReply | Reply | None
 
 
@@ -60,7 +63,7 @@ class Deliverer:
             return await self.message(delivery)
         try:
             return await self._relayed(row)
-        except UnavailableError:
+        except _NOT_ITS_FAULT:
             raise
         except Exception as error:
             await self._count(row["id"], error, final=isinstance(error, DeliveryRefusedError) and error.final)
@@ -80,7 +83,7 @@ class Deliverer:
             if isinstance(event, ChildStart):
                 return await self._start(delivery, event)
             return await self._coordinator.inbox_row(delivery.inbox_id, delivery.run_id, event)
-        except UnavailableError:
+        except _NOT_ITS_FAULT:
             raise
         except EarlierFirstError:
             async with self._writing() as connection:

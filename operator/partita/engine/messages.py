@@ -145,6 +145,10 @@ def _read_cancel(body: Json) -> CancelRequested:
     return CancelRequested(mode=body["mode"], nodes=tuple(body.get("nodes", ())), reason=body["reason"], by=body["by"])
 
 
+def _read_loop_continued(body: Json) -> LoopContinued:
+    return LoopContinued(node=body["node"], index=body["index"], nodes=tuple(body.get("nodes", ())))
+
+
 def _wait_opened(event: WaitOpened) -> Fields:
     return {
         **_place(event),
@@ -221,7 +225,7 @@ _READ: Final[Mapping[str, Callable[[Json], Event | ChildStart]]] = {
     "CancelRequested": _read_cancel,
     "SuspendRequested": lambda body: SuspendRequested(by=body["by"]),
     "ResumeRequested": lambda body: ResumeRequested(by=body["by"]),
-    "LoopContinued": lambda body: LoopContinued(node=body["node"], index=body["index"], nodes=tuple(body.get("nodes", ()))),
+    "LoopContinued": _read_loop_continued,
     "WaitOpened": _read_wait_opened,
     "WaitClosed": lambda body: WaitClosed(child=UUID(body["child"]), node=body["node"], index=body["index"]),
     "WaitExpired": lambda body: WaitExpired(child=UUID(body["child"]), node=body["node"], index=body["index"]),
