@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from partita.domain.error_types import RESERVED
 from partita.domain.expressions import limits as expression_limits
 from partita.domain.expressions.analysis import NODE_FIELDS, RUN_FIELDS
 from partita.domain.expressions.functions import FUNCTIONS
 from partita.domain.manifest import limits, refusals, shapes
 from partita.domain.manifest.shapes import Shape
-from partita.domain.state.error_types import RESERVED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "manifests.md"
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

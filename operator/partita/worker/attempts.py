@@ -14,10 +14,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
+from partita.domain.error_types import OUTPUT_TOO_LARGE, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.errors import InvalidError
 from partita.domain.payload import Json, Payload, encode
 from partita.domain.record import record
-from partita.domain.state.error_types import OUTPUT_TOO_LARGE, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.state.rows import ErrorInfo
 from partita.engine.requests import ClaimedTask
 from partita.worker.context import TaskCancelled, TaskContext

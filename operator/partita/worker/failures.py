@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
 
+from partita.domain import error_types
+from partita.domain.error_types import ANY
 from partita.domain.payload import Json, Payload, encode
-from partita.domain.state import error_types
-from partita.domain.state.error_types import ANY
 from partita.domain.state.rows import ErrorInfo
 
 log = logging.getLogger(__name__)

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from partita.domain import names
+from partita.domain import error_types, names
 from partita.domain.durations import LONGEST_TEXT, PATTERN
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.loops import PERCENT
 from partita.domain.manifest.refusals import LATER
 from partita.domain.manifest.shapes import Shape
-from partita.domain.state import error_types
 
 CRDS = Path(__file__).parents[3] / "crds"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita.domain.state import error_types
+from partita.domain import error_types
 from partita.worker.failures import TaskError, type_of
 from tests.unit.manifest.build import problems, task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from partita.domain.state.error_types import RESERVED
+from partita.domain.error_types import RESERVED
 from tests.unit.state.table import NODE_LINES, RUN_LINES, Line
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "state-machine.md"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from partita.domain.error_types import RESERVED, matches
 from partita.domain.payload import Payload
 from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.copies import copy_run, copy_task
 from partita.domain.state.effects import Context, Effects, Need, Slice, TimerKey
-from partita.domain.state.error_types import RESERVED, matches
 from partita.domain.state.events import CancelRequested, Event, SuspendRequested
 from partita.domain.state.rows import (
     Detail,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from partita.domain import error_types
 from partita.domain.expressions import DurationTemplate, ExpressionError, Template
 from partita.domain.expressions.functions.times import parse_time
 from partita.domain.manifest import limits, shapes
@@ -18,7 +19,6 @@ from partita.domain.manifest.policies import NodeDefaults, read_task, spelled_so
 from partita.domain.manifest.reader import Fields
 from partita.domain.model import Case, FailSpec, NodeKind, SucceedSpec, WaitSpec, WorkflowSpec
 from partita.domain.names import OBJECT_NAME
-from partita.domain.state import error_types
 
 Parts = dict[str, Any]
 Reader = Callable[[Fields, str, NodeDefaults, Expressions], Parts]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from partita.domain import error_types
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.reader import Fields
 from partita.domain.model import Route, TaskSpec, Tier
 from partita.domain.names import QUEUE, QUEUE_NAME, TASK_TYPE
-from partita.domain.state import error_types
 
 ERROR_TYPES: Final = "an error type such as timeout, card_declined or http_503"
 QUEUE_EXPECTED: Final = f"{QUEUE_NAME.expected}, at most {QUEUE_NAME.longest}"

@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from partita.domain.error_types import EXPRESSION, LEASE_LOST, SCHEDULE_TO_START, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.expressions import ExpressionError
 from partita.domain.model import Tier
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
-from partita.domain.state.error_types import EXPRESSION, LEASE_LOST, SCHEDULE_TO_START, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.state.events import (
     AttemptTimedOut,
     LeaseLost,

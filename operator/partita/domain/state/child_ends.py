@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from partita.domain.error_types import CANCELLED
 from partita.domain.payload import NULL
 from partita.domain.state.attempts import STALE, spent
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
-from partita.domain.state.error_types import CANCELLED
 from partita.domain.state.events import ChildFinished, LateResult
 from partita.domain.state.late import late_result
 from partita.domain.state.plan import NodePlan

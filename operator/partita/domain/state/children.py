@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+from partita.domain.error_types import DEFINITION_NOT_FOUND, DEPTH_EXCEEDED
 from partita.domain.ids import child_id
 from partita.domain.model import WorkflowSpec
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import ChildStart, DefinitionName
-from partita.domain.state.error_types import DEFINITION_NOT_FOUND, DEPTH_EXCEEDED
 from partita.domain.state.events import ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.plan import NodePlan

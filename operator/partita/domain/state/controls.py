@@ -10,13 +10,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from partita.domain.error_types import CANCELLED, EXPRESSION
 from partita.domain.expressions import ExpressionError
 from partita.domain.state.children import tell_children
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import CANCEL_REQUESTED, end_run
-from partita.domain.state.error_types import CANCELLED, EXPRESSION
 from partita.domain.state.events import CancelRequested, ControlsApplied, Reply, ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.launching import enqueue

@@ -6,9 +6,9 @@ that the longest chain of skipped nodes costs time in proportion to its edges an
 
 from __future__ import annotations
 
+from partita.domain.error_types import CANCELLED
 from partita.domain.state.closing import advance
 from partita.domain.state.draft import Draft, Lacking, keys_of
-from partita.domain.state.error_types import CANCELLED
 from partita.domain.state.liveness import live_edges
 from partita.domain.state.loops import part_settled
 from partita.domain.state.nodes import start

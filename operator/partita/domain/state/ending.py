@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from partita.domain.error_types import EXPRESSION, OUTPUT_TOO_LARGE
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
-from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE
 from partita.domain.state.rows import ErrorInfo, NodeKey, RunStatus, coming
 from partita.domain.state.scope import render
 

@@ -6,12 +6,12 @@ onFailure, then failFast) is written once.
 
 from __future__ import annotations
 
+from partita.domain.error_types import EXPRESSION, OUTPUT_TOO_LARGE, matches
 from partita.domain.expressions import ExpressionError
 from partita.domain.model import Route
 from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.ending import NODE_FAILED, come_to, end_run, finally_failed
-from partita.domain.state.error_types import EXPRESSION, OUTPUT_TOO_LARGE, matches
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, Stage, TaskRow
 from partita.domain.state.scope import error_view, holds

@@ -6,12 +6,12 @@ any other failure, since its independent nodes always finish.
 
 from __future__ import annotations
 
+from partita.domain.error_types import EXPRESSION
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.payload import NULL, Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.ending import NODE_FAILED, end_run, finally_failed
-from partita.domain.state.error_types import EXPRESSION
 from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, RunStatus, Stage, TaskRow

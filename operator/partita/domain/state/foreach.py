@@ -10,14 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from partita.domain.expressions import ExpressionError
-from partita.domain.expressions.values import a_kind
-from partita.domain.model import ForEach
-from partita.domain.payload import Json, Payload
-from partita.domain.state.ahead import after
-from partita.domain.state.course import Course, spec_of
-from partita.domain.state.draft import Draft, Lacking
-from partita.domain.state.error_types import (
+from partita.domain.error_types import (
     CANCELLED,
     EXPRESSION,
     INPUT_TOO_LARGE,
@@ -25,6 +18,13 @@ from partita.domain.state.error_types import (
     TOO_FEW_ITEMS,
     TOO_MANY_ITEMS,
 )
+from partita.domain.expressions import ExpressionError
+from partita.domain.expressions.values import a_kind
+from partita.domain.model import ForEach
+from partita.domain.payload import Json, Payload
+from partita.domain.state.ahead import after
+from partita.domain.state.course import Course, spec_of
+from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.failing import fail, fail_to_start, oversize
 from partita.domain.state.items import make_items
 from partita.domain.state.launching import launch

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from partita.domain.error_types import EXPRESSION, INPUT_TOO_LARGE
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError, Template
 from partita.domain.payload import Payload
 from partita.domain.state.course import Course, spec_of
 from partita.domain.state.draft import Draft
-from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE
 from partita.domain.state.failing import oversize
 from partita.domain.state.parts import Items, items_of
 from partita.domain.state.plan import NodePlan

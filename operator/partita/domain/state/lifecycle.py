@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from partita.domain.error_types import TIMEOUT
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.attempts import STALE, backoff_over
@@ -16,7 +17,6 @@ from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import DEADLINE_EXCEEDED, end_run
-from partita.domain.state.error_types import TIMEOUT
 from partita.domain.state.events import DeadlineReached, Reply, RunStarted, TimerDue
 from partita.domain.state.loops import delay_over
 from partita.domain.state.nodes import start

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from partita.domain.error_types import CANCELLED
 from partita.domain.state.draft import Draft
-from partita.domain.state.error_types import CANCELLED
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.releasing import cancel_parts, release
 from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, Stage

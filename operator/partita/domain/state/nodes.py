@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from partita.domain.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, NO_CASE_MATCHED
 from partita.domain.state.failing import fail_to_start, oversize
 from partita.domain.state.final_nodes import start_fail, start_succeed
 from partita.domain.state.foreach import start_for_each

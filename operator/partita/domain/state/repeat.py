@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from partita.domain.error_types import EXPRESSION, INPUT_TOO_LARGE, MAX_ITERATIONS, OUTPUT_TOO_LARGE
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.model import Repeat
 from partita.domain.payload import NULL, Payload
 from partita.domain.state.ahead import after
 from partita.domain.state.draft import Draft, Lacking
-from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE, MAX_ITERATIONS, OUTPUT_TOO_LARGE
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.launching import launch
 from partita.domain.state.parts import collected

@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
+from partita.domain.error_types import matches
 from partita.domain.model import Tier
-from partita.domain.state.error_types import matches
 from partita.domain.state.rows import ErrorInfo
 
 LOST: Final = "lost"

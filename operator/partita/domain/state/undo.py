@@ -13,12 +13,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Final, TypeAlias
 
+from partita.domain.error_types import EXPRESSION, INPUT_TOO_LARGE
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.error_types import EXPRESSION, INPUT_TOO_LARGE
 from partita.domain.state.events import LoopContinued, Reply
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.launching import launch

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from partita.domain.error_types import EXPRESSION, TIMEOUT
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError, Template
 from partita.domain.model import EventAlternative, EventSpec
@@ -15,7 +16,6 @@ from partita.domain.payload import Json, Payload
 from partita.domain.schema import violations
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.error_types import EXPRESSION, TIMEOUT
 from partita.domain.state.events import WaitExpired, WaitOpened
 from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan

@@ -14,9 +14,9 @@ from typing import Final
 import aiohttp
 import orjson
 
+from partita.domain.error_types import OUTPUT_TOO_LARGE
 from partita.domain.payload import Json
 from partita.domain.record import record
-from partita.domain.state.error_types import OUTPUT_TOO_LARGE
 from partita.worker.failures import BuiltinError
 
 INVALID_RESPONSE: Final = "http_invalid_response"

@@ -11,8 +11,8 @@ from typing import Final
 
 import aiohttp
 
+from partita.domain.error_types import TIMEOUT
 from partita.domain.payload import Json
-from partita.domain.state.error_types import TIMEOUT
 from partita.worker.builtins.answer import INVALID_RESPONSE, Answer
 from partita.worker.builtins.client import ForbiddenTargetError, HttpClient
 from partita.worker.builtins.credentials import Credential, Credentials, CredentialsRefusedError
