@@ -77,20 +77,31 @@ RESERVED: Final = (
 """Every reserved type, in the order of the documentation."""
 
 ANY: Final = "any"
-_OWN: Final = frozenset({ANY, *(entry.name for entry in RESERVED)})
+OWN: Final = frozenset({ANY, *(entry.name for entry in RESERVED)})
+"""Types that a task cannot give to its own errors; one of a family, such as ``http_404``, it can."""
 _FAMILIES: Final = tuple(entry.name.removesuffix("*") for entry in RESERVED if entry.name.endswith("*"))
 _NOT_BY_ANY: Final = frozenset(entry.name for entry in RESERVED if not entry.any_matches)
 
 
+def fits(name: str) -> bool:
+    """Whether a text has the form of an error type."""
+    return len(name) <= LONGEST and PATTERN.match(name) is not None
+
+
 def is_reserved(name: str) -> bool:
     """Whether only Partita itself gives this type, or it has another meaning in match lists."""
-    return name in _OWN or name.startswith(_FAMILIES)
+    return name in OWN or name.startswith(_FAMILIES)
+
+
+def snake_case(name: str) -> str:
+    """The name of a class as types are spelled (``CardDeclined`` → ``card_declined``)."""
+    return re.sub(r"[^a-z0-9_]", "_", _WORD_START.sub("_", name).lower().strip("_"))
 
 
 def type_named(text: str) -> str:
-    """The type that an exception class of this name has (``CardDeclined`` → ``card_declined``); empty if none."""
-    name = re.sub(r"[^a-z0-9_]", "_", _WORD_START.sub("_", text[: 2 * LONGEST]).lower().strip("_"))
-    return name if PATTERN.match(name) and len(name) <= LONGEST else ""
+    """The type that an exception class of this name has; empty if none."""
+    name = snake_case(text[: 2 * LONGEST])
+    return name if fits(name) else ""
 
 
 def matches(match: Sequence[str], error_type: str) -> bool:

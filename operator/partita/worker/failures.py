@@ -9,24 +9,20 @@ worker's log, never into the record.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
 
 from partita.domain import error_types
-from partita.domain.error_types import ANY
+from partita.domain.error_types import OWN
 from partita.domain.payload import Json, Payload, encode
 from partita.domain.state.rows import ErrorInfo
 
 log = logging.getLogger(__name__)
 
-RESERVED: Final = frozenset({ANY, *(entry.name for entry in error_types.RESERVED)})
-"""Types that a task cannot give to its own errors."""
-
-_TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LONGEST_NAME: Final = 55
+"""Characters of a class's name that are kept, so that a suffix fits behind them."""
 _MESSAGE_LIMIT: Final = 4_096
 DETAILS_LIMIT: Final = 65_536
 """Bytes of an error's details: they are kept with the node, in the history and, at the end, with the run."""
@@ -49,12 +45,12 @@ class TaskError(Exception):
         super().__init_subclass__()
         if "error_type" not in cls.__dict__:
             cls.error_type = type_of(cls)
-        if not _TYPE.fullmatch(cls.error_type):
+        if not error_types.fits(cls.error_type):
             raise TypeError(
                 f"{cls.__name__}: error_type: {cls.error_type!r} is no error type; "
                 "expected lower-case letters, digits and underscores, at most 63"
             )
-        if cls.error_type in RESERVED and not _is_ours(cls):
+        if cls.error_type in OWN and not _is_ours(cls):
             raise TypeError(f"{cls.__name__}: error_type: {cls.error_type!r} is given by the engine only")
 
     def __init__(self, message: str = "", *, details: Json = None) -> None:
@@ -128,18 +124,17 @@ def _described(error: BaseException) -> Failure:
 def _own_type(error: TaskError) -> str:
     """The type that the error names, unless an instance took one that its class could not."""
     name = error.error_type
-    if not isinstance(name, str) or not _TYPE.fullmatch(name):
+    if not isinstance(name, str) or not error_types.fits(name):
         return type_of(type(error))
-    return name if name not in RESERVED or isinstance(error, Fatal) or _is_ours(type(error)) else type_of(type(error))
+    return name if name not in OWN or isinstance(error, Fatal) or _is_ours(type(error)) else type_of(type(error))
 
 
 def type_of(kind: type[BaseException]) -> str:
     """Error type of an exception class: its name in snake_case (``CardDeclined`` → ``card_declined``)."""
-    name = _WORD_START.sub("_", kind.__name__).lower().strip("_")
-    name = re.sub(r"[^a-z0-9_]", "_", name)[:55]
-    if not _TYPE.fullmatch(name):
+    name = error_types.snake_case(kind.__name__)[:_LONGEST_NAME]
+    if not error_types.fits(name):
         return "task_error"
-    return f"{name}_error" if name in RESERVED else name
+    return f"{name}_error" if name in OWN else name
 
 
 def _message(error: BaseException) -> str:
