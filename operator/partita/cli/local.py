@@ -25,7 +25,7 @@ from partita.cli.connect import Target, settings_for
 from partita.cli.database import DatabaseBackend
 from partita.cli.draw import drawing, picture
 from partita.cli.output import Format, note, stderr, stdout
-from partita.domain.errors import InvalidError, Problem
+from partita.domain.errors import InvalidError, NotFoundError, Problem
 from partita.domain.payload import Json
 from partita.minting import new_id
 from partita.settings import Settings
@@ -115,8 +115,9 @@ class Answers:
             run, detail = todo.pop()
             if detail.events and "/" not in detail.run.definition:
                 yield run, detail.events
-            open_ = [child.id for node in detail.nodes for child in node.children if child.phase in _OPEN]
-            todo += [(child, await self._backend.get(_NAMESPACE, child)) for child in open_]
+            for child in [child.id for node in detail.nodes for child in node.children if child.phase in _OPEN]:
+                with contextlib.suppress(NotFoundError):  # it is about to start
+                    todo.append((child, await self._backend.get(_NAMESPACE, child)))
 
     async def _send(self, run: str, names: tuple[str, ...]) -> tuple[str, ...]:
         for item in [item for item in self.left if item[0] in names]:
