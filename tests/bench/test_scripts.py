@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bench.__main__ import SCRIPTS
+from bench.hostile import CASES
 from partita.store.embedded import Server
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,14 @@ FIGURES = {
     "latency": {f"latency_{share}{kind}" for share in ("p50", "p99") for kind in ("", "_bare_sql", "_ratio")},
     "counts": {"wal", "commits", "hot_workflow_runs", "hot_task_instances", "statements"},
     "submit": {"submit"},
+    "fanout": {
+        *("item_of_60", "item_growth", "node_of_6", "node_growth", "join_of_64", "child_of_6", "undo_of_6", "children"),
+    },
+    "expressions": {
+        *(f"{figure}_{name}" for figure in ("decision", "stall") for name in ("chain", "switch", "items")),
+        *(f"expression_{case.name}" for case in CASES[::8]),
+        "expression_worst",
+    },
 }
 KUBE = {"kube_path"}
 """Scripts that need a Kubernetes API; their test is beside the others that do."""
@@ -53,7 +62,7 @@ def test_every_script_is_covered() -> None:
     assert set(SCRIPTS) == {*FIGURES, *KUBE}
 
 
-@pytest.mark.parametrize("script", ["ceiling", "latency", "submit"])
+@pytest.mark.parametrize("script", ["ceiling", "latency", "submit", "fanout", "expressions"])
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
     found = figures(bench(durable_server, script, "--quick"))
     assert set(found) == FIGURES[script]
