@@ -9,7 +9,8 @@ from typing import Any
 
 from partita.domain.manifest import parse_definition
 from partita.domain.model import Definition
-from tests.property.generator import CATALOGUE, Case
+from tests.property.definitions import CATALOGUE
+from tests.property.generator import Case
 from tests.property.outcome import outcome_of
 from tests.property.performance import Performance
 from tests.property.realm import Realm

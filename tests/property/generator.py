@@ -10,38 +10,24 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.property.reference import Act, Outcome, Script
+from tests.property.happenings import INPUT, Happenings
+from tests.property.reference import Script
 from tests.property.words import Words
 
 Manifest = dict[str, Any]
-INPUT = {"yes": True, "no": False, "k": 2, "list": [1, 2, 3], "map": {"b": 1, "a": 2}, "none": []}
 PASSED = {name: f"${{input.{name}}}" for name in INPUT}
 ALL = frozenset({"racing", "loops", "children", "undo", "finally", "ends", "acts", "events"})
-VARIETY = (ALL, ALL, ALL - {"loops"}, ALL - {"children"}, ALL - {"racing", "ends"})
+VARIETY = (
+    ALL,
+    ALL,
+    ALL - {"loops"},
+    ALL - {"children"},
+    ALL - {"racing", "ends"},
+    frozenset({"events", "many events", "children"}),
+    frozenset({"events", "many events", "children", "loops", "racing"}),
+)
 """Smaller languages go deeper into what is left."""
 _KINDS = ["task"] * 6 + ["compute", "compute", "switch", "wait"]
-_SCHEMA = {
-    "type": "object",
-    "required": ["k"],
-    "properties": {"k": {"type": "integer"}, "flag": {"type": "boolean", "default": True}},
-}
-CATALOGUE: dict[str, dict[int, Manifest]] = {
-    "other": {
-        1: {"nodes": [{"name": "o1", "task": {"type": "work"}, "input": {"k": "${input.k}"}}],
-            "output": {"o": "${nodes.o1.output}"}},
-        2: {"inputSchema": _SCHEMA, "config": {"c": 9},
-            "nodes": [{"name": "o2", "task": {"type": "work"}, "input": {"k": "${input.flag}", "c": "${config.c}"}}],
-            "output": {"o": "${nodes.o2.output}"}},
-    },
-    "asks": {
-        1: {"nodes": [{"name": "a1", "waitForEvent": {"name": "go", "timeout": "30s", "onTimeout": {"output": {}}}},
-                      {"name": "a2", "workflow": {"subflow": "deep"}}],
-            "subflows": [{"name": "deep", "nodes": [
-                {"name": "a3", "waitForEvent": {"name": "go", "timeout": "20s", "onTimeout": {"next": []}}}],
-                "output": {"d": "${nodes.a3.output}"}}],
-            "output": {"a": "${nodes.a1.output}", "d": "${nodes.a2.output}"}},
-    },
-}  # fmt: skip  # reads as two short definitions
 
 
 @dataclass
@@ -62,6 +48,11 @@ class Generator:
     flows: list[str] = field(default_factory=list)
     """Subflows that exist so far; a later flow may call them."""
 
+    @property
+    def many_events(self) -> bool:
+        """Whether nearly everything waits for signals, also in subflows, and little fails."""
+        return "many events" in self.features
+
     def chance(self, one_in: int) -> bool:
         """True once in so many times."""
         return self.random.randrange(one_in) == 0
@@ -69,14 +60,14 @@ class Generator:
     def case(self) -> Case:
         """A definition and a script."""
         spec: Manifest = {"config": {"c": 3}}
-        if "children" in self.features and not self.chance(3):
+        if "children" in self.features and (self.many_events or not self.chance(3)):
             spec["subflows"] = [self._subflow(number) for number in range(self.random.randint(1, 2))]
         if self.chance(3):
             spec["defaults"] = {"retry": [self._tier()]}
         elif "undo" in self.features:
             spec["defaults"] = {"retry": [{"maxRetries": 1, "initialDelay": "1s", "jitter": 0}]}
         spec |= self._flow(self.random.randint(1, 7))
-        return Case(spec, self._script(spec))
+        return Case(spec, Happenings(self.random, self.features).script(spec))
 
     def _subflow(self, number: int) -> Manifest:
         name = f"sub{number}"
@@ -131,14 +122,7 @@ class Generator:
             node["cancelRemaining"] = True
 
     def _kind(self, node: Manifest, words: Words, later: list[str], inside: str) -> None:
-        kinds = [*_KINDS]
-        if "events" in self.features:
-            kinds.append("event")
-        if "children" in self.features:
-            kinds += ["child", "child", "child"]
-        if "ends" in self.features:
-            kinds += ["fail", "succeed"] if self.chance(3) else []
-        kind = self.random.choice(kinds)
+        kind = self.random.choice(self._kinds())
         match kind:
             case "compute":
                 node["compute"] = {"v": words.value()}
@@ -154,6 +138,18 @@ class Generator:
                 node["succeed"] = {"output": {"s": words.value()}} if not self.chance(3) else {}
             case _:
                 self._worked(node, kind, words, inside)
+
+    def _kinds(self) -> list[str]:
+        kinds = [*_KINDS]
+        if "events" in self.features:
+            kinds.append("event")
+        if "children" in self.features:
+            kinds += ["child", "child", "child"]
+        if "ends" in self.features:
+            kinds += ["fail", "succeed"] if self.chance(3) else []
+        if self.many_events:
+            kinds = ["event"] * 4 + ["child"] * 4 + ["task"] * 2
+        return kinds
 
     def _switch(self, node: Manifest, words: Words, later: list[str]) -> None:
         cases: list[Manifest] = [
@@ -174,7 +170,7 @@ class Generator:
             event["name"] = self.random.choice(["go", "stop", "num"])
             if event["name"] == "num":
                 event["schema"] = {"type": "integer"}
-        if self.chance(3):
+        if self.chance(2 if self.many_events else 3):
             event["until"] = "${events.size() >= 2}"
         if self.chance(4):
             event["ignoreEarlier"] = True
@@ -207,7 +203,7 @@ class Generator:
 
     def _child(self, node: Manifest, words: Words, itself: str) -> None:
         given = {**PASSED, "v": words.value()}
-        if itself or (self.flows and not self.chance(3)):
+        if itself or (self.flows and (self.many_events or not self.chance(3))):
             node["workflow"] = {"subflow": itself or self.random.choice(self.flows)}
         else:
             node["workflow"] = {"name": self.random.choice(["other", "other", "other", "asks", "missing"])}
@@ -310,53 +306,6 @@ class Generator:
             node["input"] = {"v": words.value(), "w": words.value()}
             if "loops" in self.features and self.chance(4):
                 node["forEach"] = {"items": "${input.list}"}
-
-    # Scripts ---------------------------------------------------------------------------------------------------------
-
-    def _script(self, spec: Manifest) -> Script:
-        worked = [node["name"] for node in every_node(spec) if "task" in node] + ["o1", "o2"]
-        reversing = [f"{node['name']}~undo" for node in every_node(spec) if "undo" in node]
-        outcomes = {name: self._plan() for name in [*worked, *reversing]}
-        acts: list[Act] = []
-        if "events" in self.features:
-            for _ in range(self.random.randint(0, 4)):
-                name, payload = self.random.choice([("go", 7), ("stop", "x"), ("num", 1), ("num", "x"), ("num", True)])
-                path = ((f"n{self.random.randint(1, self.made)}", 0, 1),) if self.chance(3) else ()
-                acts.append(Act(self.random.randint(0, 40) * 1_000, "signal", name, payload, path))
-        if "acts" in self.features:
-            acts += self._controls(spec)
-        acts += [Act(86_400_000, "cancel"), Act(2 * 86_400_000, "now")]
-        return Script(dict(INPUT), outcomes, tuple(acts))
-
-    def _controls(self, spec: Manifest) -> list[Act]:
-        at = self.random.randint(0, 15_000)
-        if self.chance(6):
-            return [Act(at, "cancel"), *([Act(at + 1_500, "now")] if self.chance(3) else [])]
-        if self.chance(12):
-            return [Act(at, "now")]
-        if self.chance(6):
-            names = [node["name"] for node in spec["nodes"]]
-            return [
-                Act(at, "cancelNodes", " ".join(self.random.sample(names, self.random.randint(1, min(2, len(names))))))
-            ]
-        return []
-
-    def _plan(self) -> tuple[Outcome, ...]:
-        hows = ["ok"] * 6 + ["boom", "boom", "bad", "lost", "timeout", "asked", "fatal", "untaken", "unknown_task_type"]
-        after = [1_000, 1_000, 2_000, 3_000, 5_000, 9_000]
-        if self.chance(15):
-            after = [70_000]
-        return tuple(
-            Outcome(self.random.choice(hows), self.random.choice(after)) for _ in range(self.random.randint(1, 4))
-        )
-
-
-def every_node(spec: Manifest) -> list[Manifest]:
-    """The nodes of a definition, of its subflows, and of what runs finally."""
-    found = []
-    for flow in (spec, *spec.get("subflows", ())):
-        found += [*flow["nodes"], *flow.get("finally", {}).get("nodes", ())]
-    return found
 
 
 def generate(seed: int, features: frozenset[str] | None = None) -> Case:
