@@ -1,7 +1,7 @@
 """Random definitions: small graphs of every node kind, with every join, route, condition and retry.
 
 Tasks answer as a plan says: for each node its outcomes, attempt by attempt. A plan belongs to a definition and not to
-an order of events, so that two runs in different orders can be compared.
+an order of events, so that two runs of one scenario can be compared.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ def _edges(draw: Draw, earlier: list[str]) -> list[str]:
     return draw(st.lists(st.sampled_from(earlier), max_size=3, unique=True))
 
 
-def _join(draw: Draw, node: dict[str, Any], sources: int, *, racing: bool) -> None:
-    kinds = ["all", "all", "merge", "merge"] + (["any", "count"] if racing else [])
-    kind = draw(st.sampled_from(kinds))
+def _join(draw: Draw, node: dict[str, Any], sources: int) -> None:
+    kind = draw(st.sampled_from(["all", "all", "merge", "merge", "any", "count"]))
     if kind == "count":
         node["joinCount"] = draw(st.integers(1, max(1, sources)))
     elif kind != "all":
@@ -60,7 +59,7 @@ def _later(draw: Draw, later: list[str]) -> list[str]:
     return draw(st.lists(st.sampled_from(later), max_size=2, unique=True))
 
 
-def _kind(draw: Draw, node: dict[str, Any], later: list[str], *, racing: bool) -> None:
+def _kind(draw: Draw, node: dict[str, Any], later: list[str]) -> None:
     kind = draw(st.sampled_from(["task", "task", "task", "switch", "wait", "waitForEvent", "compute"]))
     if kind == "task":
         _task(draw, node, later)
@@ -72,7 +71,7 @@ def _kind(draw: Draw, node: dict[str, Any], later: list[str], *, racing: bool) -
     elif kind == "wait":
         node["wait"] = {"duration": draw(st.sampled_from(["0s", "5s", "1m"]))}
     elif kind == "waitForEvent":
-        _event(draw, node, later, racing=racing)
+        _event(draw, node, later)
     else:
         reads = node["dependsOn"][:1]
         node["compute"] = {"v": f"${{nodes.{reads[0]}.output}}" if reads else 1}
@@ -102,10 +101,7 @@ def _task(draw: Draw, node: dict[str, Any], later: list[str]) -> None:
         node["onError"] = [{"match": [draw(st.sampled_from(["any", "boom"]))], "next": _later(draw, later)}]
 
 
-def _event(draw: Draw, node: dict[str, Any], later: list[str], *, racing: bool) -> None:
-    if not racing:
-        node["waitForEvent"] = {}
-        return
+def _event(draw: Draw, node: dict[str, Any], later: list[str]) -> None:
     event: dict[str, Any] = {"name": draw(st.sampled_from(["go", "stop"]))}
     if draw(st.booleans()):
         event["timeout"] = "30s"
@@ -127,15 +123,15 @@ _OUTCOMES = ["ok", "ok", "ok", "boom", "bad", "lost", "timeout", "asked", "fatal
 
 
 @st.composite
-def scenarios(draw: Draw, *, racing: bool = True, most: int = 9) -> Scenario:
-    """Scenarios; without ``racing`` nothing depends on what comes first: joins, deadlines, shared signals, failFast."""
-    names = [f"n{number}" for number in range(draw(st.integers(1, most)))]
+def scenarios(draw: Draw) -> Scenario:
+    """Scenarios."""
+    names = [f"n{number}" for number in range(draw(st.integers(1, 9)))]
     nodes: list[dict[str, Any]] = []
     for position, name in enumerate(names):
         node: dict[str, Any] = {"name": name, "dependsOn": _edges(draw, names[:position])}
-        _kind(draw, node, names[position + 1 :], racing=racing)
-        _join(draw, node, len(node["dependsOn"]), racing=racing)
+        _kind(draw, node, names[position + 1 :])
+        _join(draw, node, len(node["dependsOn"]))
         nodes.append(node)
     outcomes = {name: tuple(draw(st.lists(st.sampled_from(_OUTCOMES), min_size=1, max_size=3))) for name in names}
-    timeout = draw(st.sampled_from([None, None, "100s"])) if racing else None
-    return Scenario(tuple(nodes), outcomes, racing and draw(st.booleans()), timeout)
+    timeout = draw(st.sampled_from([None, None, "100s"]))
+    return Scenario(tuple(nodes), outcomes, draw(st.booleans()), timeout)

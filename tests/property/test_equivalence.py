@@ -1,15 +1,16 @@
-"""Different ways to the same decision: in another order, in batches, on slices."""
+"""Different ways to the same decision, with controls and signals at any time: in batches, on slices.
+
+``test_many_runs`` does the same with children and loops; orders are in ``test_language``.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain.state.events import CancelRequested, ControlsApplied, Event, ResumeRequested, SuspendRequested
 from partita.domain.state.rows import NodeKey
-from tests.property.player import event_of, finished, moves, play
+from tests.property.player import event_of, finished, moves
 from tests.property.profile import examples
 from tests.property.strategies import Scenario, scenarios
 from tests.property.world import World
@@ -17,25 +18,8 @@ from tests.property.world import World
 INPUT = {"yes": True, "no": False}
 
 
-def _result(world: World) -> dict[str, Any]:
-    tasks = {
-        row.node: (row.state, row.attempt, row.route, row.stepped_over, row.output, row.input, dict(row.retries))
-        for row in world.store.tasks.values()
-    }
-    return {"status": world.status, "reason": world.run.reason, "output": world.result, "tasks": tasks}
-
-
-@given(scenarios(racing=False), st.data())
-@examples(150)
-def test_the_order_of_independent_events_does_not_matter(scenario: Scenario, data: st.DataObject) -> None:
-    first, second = World(scenario.definition()), World(scenario.definition())
-    play(first, scenario, lambda _: 0)
-    play(second, scenario, lambda count: data.draw(st.integers(0, count - 1)))
-    assert _result(first) == _result(second)
-
-
 @given(scenarios(), st.data())
-@examples(150)
+@examples(60)
 def test_a_slice_decides_as_the_whole_run_does(scenario: Scenario, data: st.DataObject) -> None:
     whole, sliced = World(scenario.definition()), World(scenario.definition(), mode="sliced")
     for world in (whole, sliced):
@@ -52,7 +36,7 @@ def test_a_slice_decides_as_the_whole_run_does(scenario: Scenario, data: st.Data
 
 
 @given(scenarios(), st.data())
-@examples(150)
+@examples(60)
 def test_a_batch_decides_as_single_events_do(scenario: Scenario, data: st.DataObject) -> None:
     single, batch = World(scenario.definition()), World(scenario.definition())
     start: list[Event] = [single.started(INPUT)]

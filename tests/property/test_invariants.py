@@ -22,7 +22,7 @@ def _no_attempt_twice(world: World) -> None:
 
 
 @given(scenarios(), st.data())
-@examples(200)
+@examples(80)
 def test_every_run_ends_and_keeps_its_invariants(scenario: Scenario, data: st.DataObject) -> None:
     world = World(scenario.definition())
     play(world, scenario, lambda count: data.draw(st.integers(0, count - 1)))
@@ -33,7 +33,7 @@ def test_every_run_ends_and_keeps_its_invariants(scenario: Scenario, data: st.Da
 
 
 @given(scenarios(), st.data())
-@examples(200)
+@examples(80)
 def test_invariants_hold_through_interventions(scenario: Scenario, data: st.DataObject) -> None:
     world = World(scenario.definition(), mode=data.draw(st.sampled_from(["whole", "sliced"])))
     world.start({"yes": True, "no": False})
