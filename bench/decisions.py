@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 from bench.figures import Figure, say
 from bench.options import Options
+from partita.domain.manifest.limits import NODES
 from partita.domain.payload import Payload
 from partita.domain.state.events import SignalReceived
 from partita.engine.engine import Engine
@@ -29,6 +30,7 @@ _COSTLY: Final = "${range(2800).map(x, format('%s %05d %.2f %x', ['a', x, 1.5, x
 def definitions(count: int) -> dict[str, dict[str, Any]]:
     """By name: what one signal ``go`` lets happen in one decision."""
     go: dict[str, Any] = {"name": "go", "waitForEvent": {}}
+    count = min(count, NODES - 1)
     chain = [
         {"name": f"n{at}", "dependsOn": [f"n{at - 1}" if at else "go"], "compute": {"x": _COSTLY}}
         for at in range(count)
