@@ -48,7 +48,7 @@ class Children:
             return
         if given is None:
             work.state, work.begun = "Waiting", True
-            run.sim.post(run.path, lambda: self._refused(spot, work, path))
+            run.sim.post(path, lambda: run.sim.post(run.path, lambda: self._refused(spot, work, path)))
             return
         if "subflow" in wanted and not detached:
             options["owner"] = run.mailbox.owner
