@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from tests.repo.tree import ROOT, SOURCE, files, files_of, short, text
 
@@ -41,6 +42,24 @@ def test_every_package_folder_says_what_it_is_for() -> None:
         if (ROOT / "operator") in path.parents and ast.get_docstring(ast.parse(text(path))) is None
     ]
     assert undocumented == []
+
+
+def test_the_map_of_the_state_machine_is_true() -> None:
+    folder = SOURCE / "domain" / "state"
+    listed = re.findall(
+        r"^- [^:]*: (.*)$", ast.get_docstring(ast.parse(text(folder / "__init__.py"))) or "", re.MULTILINE
+    )
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    place = {name: line for line, words in enumerate(listed) for name in re.findall(r"\w+", words) if name in modules}
+    assert place.keys() == modules
+    imports = re.compile(r"^from partita\.domain\.state\.(\w+) import", re.MULTILINE)
+    upwards = [
+        f"{name} imports {other}"
+        for name in sorted(modules)
+        for other in imports.findall(text(folder / f"{name}.py"))
+        if place[other] > place[name]
+    ]
+    assert upwards == []
 
 
 def test_no_large_or_binary_files() -> None:

@@ -16,8 +16,8 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import TimerKey
+from partita.domain.state.end_nodes import start_fail, start_succeed
 from partita.domain.state.failing import fail_to_start, oversize
-from partita.domain.state.final_nodes import start_fail, start_succeed
 from partita.domain.state.foreach import start_for_each
 from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
