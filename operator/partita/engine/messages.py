@@ -146,7 +146,12 @@ def _read_cancel(body: Json) -> CancelRequested:
 
 
 def _read_loop_continued(body: Json) -> LoopContinued:
-    return LoopContinued(node=body["node"], index=body["index"], nodes=tuple(body.get("nodes", ())))
+    return LoopContinued(
+        node=body["node"],
+        index=body["index"],
+        nodes=tuple(body.get("nodes", ())),
+        signals=body.get("signals", False),
+    )
 
 
 def _wait_opened(event: WaitOpened) -> Fields:
@@ -212,7 +217,7 @@ _WRITE: Final[Mapping[str, Callable[[Any], Fields]]] = {  # Any: each takes the 
     "CancelRequested": _cancel,
     "SuspendRequested": lambda event: {"by": event.by},
     "ResumeRequested": lambda event: {"by": event.by},
-    "LoopContinued": lambda event: {**_place(event), "nodes": list(event.nodes)},
+    "LoopContinued": lambda event: {**_place(event), "nodes": list(event.nodes), "signals": event.signals},
     "WaitOpened": _wait_opened,
     "WaitClosed": _of_child,
     "WaitExpired": _of_child,

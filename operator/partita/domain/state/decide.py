@@ -32,6 +32,7 @@ from partita.domain.state.events import (
     LateResult,
     LeaseLost,
     LoopContinued,
+    Reply,
     ResumeRequested,
     RunStarted,
     ScheduleToStartExpired,
@@ -49,7 +50,7 @@ from partita.domain.state.events import (
 from partita.domain.state.late import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
 from partita.domain.state.loops import loop_continued
-from partita.domain.state.mailbox import receive
+from partita.domain.state.mailbox import hand_out, receive
 from partita.domain.state.parking import go_on
 from partita.domain.state.rows import GROUP
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
@@ -80,8 +81,17 @@ def _signal_received(draft: Draft, event: SignalReceived) -> None:
     propagate(draft)
 
 
+def _hand_out(draft: Draft) -> None:
+    if draft.terminal:
+        draft.reply(Reply("stale"))
+    else:
+        hand_out(draft)
+
+
 def _loop_continued(draft: Draft, event: LoopContinued) -> None:
-    if not event.node:
+    if event.signals:
+        _hand_out(draft)
+    elif not event.node:
         go_on(draft, event.nodes)
     elif event.index != GROUP:
         undo_continued(draft, event)

@@ -269,7 +269,14 @@ class Draft:
 
     def later(self, node: str) -> None:
         """Go on with a loop in a transaction of its own."""
-        message = Message(self.run.id, LoopContinued(node=node))
+        self._go_on_later(LoopContinued(node=node))
+
+    def hand_out_later(self) -> None:
+        """Go on with handing out buffered signals in a transaction of its own."""
+        self._go_on_later(LoopContinued(node="", signals=True))
+
+    def _go_on_later(self, event: LoopContinued) -> None:
+        message = Message(self.run.id, event)
         if message not in self.effects.messages:
             self.effects.messages.append(message)
 
@@ -368,7 +375,8 @@ class Draft:
 
     def consume(self, signal: SignalRow, node: str, refused: str = "") -> None:
         """A buffered signal is taken (or refused) for good."""
-        self.signals_left = [other for other in self.signals() if other.id != signal.id]
+        left = self.signals()
+        del left[next(place for place, other in enumerate(left) if other.id == signal.id)]
         taken = Consumed(signal.id, node, refused)
         if not settle_recorded(self.effects.record_signals, taken):
             self.effects.consumed.append(taken)

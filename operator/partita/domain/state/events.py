@@ -193,14 +193,16 @@ class ChildFinished:
 
 @record(kw_only=True)
 class LoopContinued:
-    """A run goes on where a decision had done enough: a loop makes its next items, what was parked starts, or an undo
-    row begins after one that failed without an attempt."""
+    """A run goes on where a decision had done enough: a loop makes its next items, what was parked starts, an undo
+    row begins after one that failed without an attempt, or buffered signals are handed out."""
 
     node: str
-    """The loop, or the undo row; empty for what was parked."""
+    """The loop, or the undo row; empty for what was parked, and for signals."""
     index: int = GROUP
     nodes: tuple[str, ...] = ()
     """The nodes that were parked, in the order in which they start."""
+    signals: bool = False
+    """Buffered signals are handed out, as far as waits stand for them."""
 
 
 @record(kw_only=True)

@@ -56,6 +56,8 @@ def foresee(definition: Definition, event: Event) -> Need:
 def _after_message(plan: Plan, event: ChildFinished | SignalGiven | WaitTimedOut | LoopContinued) -> Need:
     """A child has ended, the owner of a shared mailbox has answered, or a loop goes on."""
     if isinstance(event, LoopContinued):
+        if event.signals:
+            return Need(mailbox=True)
         return makes(plan, event.node) if event.node else starts(plan, event.nodes)
     need = ends(plan, event.node, event.index)
     key = NodeKey(event.node, event.index)

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from partita.domain.model import EventAlternative
+from partita.domain.model import EventAlternative, EventSpec
+from partita.domain.names import SIGNAL_IDENTITY, SIGNAL_NAME
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import ChildWait, RecordedSignal
 from partita.domain.state.events import Reply, SignalGiven, SignalReceived
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import NodeKey, SignalRow, WaitRow
-from partita.domain.state.waiting import accept, broken, event_of, names_again, waiting_row
+from partita.domain.state.waiting import (
+    VISITS_A_SIGNAL,
+    accept,
+    broken,
+    came_before,
+    event_of,
+    names_again,
+    waiting_row,
+)
 
 RUN_FINISHED: Final = "RunFinished"
 SCHEMA_MISMATCH: Final = "SchemaMismatch"
 MAILBOX_FULL: Final = "MailboxFull"
 PAYLOAD_TOO_LARGE: Final = "PayloadTooLarge"
+INVALID_SIGNAL: Final = "InvalidSignal"
 SHARED_MAILBOX: Final = "SharedMailbox"
 ACCEPTED: Final = "Accepted"
 CONSUMED: Final = "Consumed"
@@ -31,7 +41,7 @@ def receive(draft: Draft, event: SignalReceived) -> Reply:
         return Reply("refused", SHARED_MAILBOX, f"signals of a subflow go to run {draft.run.mailbox_id}")
     if draft.seen(event.id):
         return Reply("already_applied")
-    wait = None if draft.terminal else _oldest_wait(draft, event.name)
+    wait = None if draft.terminal or _queued(draft, event.name) else _oldest_wait(draft, event.name)
     refusal = _refusal(draft, event, waited_for=wait is not None)
     if refusal is not None:
         return refusal
@@ -55,9 +65,39 @@ def receive(draft: Draft, event: SignalReceived) -> Reply:
     return Reply("applied", CONSUMED)
 
 
+def _queued(draft: Draft, name: str) -> bool:
+    """Whether signals of this name are still being handed out, so that a new one has to stand behind them."""
+    return any(signal.name == name for signal in draft.signals())
+
+
+def hand_out(draft: Draft) -> None:
+    """Go on giving buffered signals to the waits that stand for them, each to the oldest, until the decision has spent
+    enough. Raises Lacking.
+    """
+    draft.begin()
+    for signal in tuple(draft.signals()):
+        wait = _oldest_wait(draft, signal.name)
+        if wait is None:
+            continue
+        if draft.visits >= draft.limits.visits:
+            draft.hand_out_later()
+            return
+        if signal.seq < wait.seq and _ignores_earlier(draft, wait):
+            refused = came_before(wait.node)
+        else:
+            refused = _take(draft, wait, signal) if wait.child is None else _hand_over(draft, wait, signal)
+        draft.consume(signal, wait.node, refused)
+        draft.visits += VISITS_A_SIGNAL
+        if draft.ended:
+            return
+
+
 def _refusal(draft: Draft, event: SignalReceived, *, waited_for: bool) -> Reply | None:
     """Why a signal is not even recorded, so that it may be sent again."""
     limits = draft.limits
+    for field, form, text in (("id", SIGNAL_IDENTITY, event.id), ("name", SIGNAL_NAME, event.name)):
+        if problem := form.problem(text):
+            return Reply("refused", INVALID_SIGNAL, f"{field}: {problem}")
     if draft.terminal:
         return Reply("refused", RUN_FINISHED, f"the run has ended: {draft.run.status.value}")
     if event.payload.size() > limits.output_bytes:
@@ -133,9 +173,19 @@ def waits_of(draft: Draft, key: ChildWait) -> list[WaitRow]:
     return [wait for wait in draft.waits() if (wait.child, wait.node, wait.index) == key]
 
 
-def _childs_alternative(draft: Draft, wait: WaitRow) -> EventAlternative | None:
-    """What the child's node accepts under this name, if the definition (which holds every subflow) says so."""
+def _ignores_earlier(draft: Draft, wait: WaitRow) -> bool:
+    event = event_of(draft.plan.nodes[wait.node]) if wait.child is None else _childs_event(draft, wait)
+    return event is not None and event.ignore_earlier
+
+
+def _childs_event(draft: Draft, wait: WaitRow) -> EventSpec | None:
+    """What the child's node waits for, if the definition (which holds every subflow) says so."""
     flow = draft.slice.definition.subflows.get(wait.subflow)
     node = flow.nodes.get(wait.node) if flow is not None else None
-    event = node.event if node is not None else None
+    return node.event if node is not None else None
+
+
+def _childs_alternative(draft: Draft, wait: WaitRow) -> EventAlternative | None:
+    """What the child's node accepts under this name."""
+    event = _childs_event(draft, wait)
     return event.alternatives[wait.alternative] if event is not None else None

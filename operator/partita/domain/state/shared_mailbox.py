@@ -23,9 +23,11 @@ from partita.domain.state.mailbox import offer, waits_of
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import NodeKey, NodeState, SignalRow, TaskRow, TimerKind, WaitRow
 from partita.domain.state.waiting import (
+    VISITS_A_SIGNAL,
     accept,
     event_timeout,
     open_shared,
+    others_first,
     refuse_earlier,
     time_out,
     waiting_row,
@@ -46,7 +48,7 @@ def wait_opened(draft: Draft, event: WaitOpened) -> None:
         refuse_earlier(draft, event.node, buffered)
         buffered = []
     draft.visible(urgent=True)
-    if not _give_buffered(draft, event, waits, buffered):
+    if others_first(draft, buffered) or not _give_buffered(draft, event, waits, buffered):
         draft.add_waits(list(waits.values()))
 
 
@@ -61,8 +63,12 @@ def _waits(draft: Draft, event: WaitOpened) -> dict[str, WaitRow]:
 
 def _give_buffered(draft: Draft, event: WaitOpened, waits: dict[str, WaitRow], buffered: list[SignalRow]) -> bool:
     for signal in buffered:
+        if draft.visits >= draft.limits.visits:
+            draft.hand_out_later()
+            return False
         refused = offer(draft, waits[signal.name], signal, event.names)
         draft.consume(signal, event.node, refused)
+        draft.visits += VISITS_A_SIGNAL
         if not refused:
             return True
     return False

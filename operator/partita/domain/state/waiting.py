@@ -7,11 +7,14 @@ mailbox it shares, or a message about it is on its way; a signal reaches it only
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from partita.domain.error_types import EXPRESSION, TIMEOUT
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError, Template
+from partita.domain.expressions.values import a_kind
 from partita.domain.model import EventAlternative, EventSpec
+from partita.domain.names import SIGNAL_NAME
 from partita.domain.payload import Json, Payload
 from partita.domain.schema import violations
 from partita.domain.state.draft import Draft, Lacking
@@ -21,6 +24,9 @@ from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, SignalRow, TaskRow, TimerKind, TimerRow, WaitRow
 from partita.domain.state.scope import holds, millis, render
+
+VISITS_A_SIGNAL: Final = 400
+"""What giving a signal to a node counts as, besides the visits of its expressions: about its time in those."""
 
 
 def event_of(plan: NodePlan) -> EventSpec:
@@ -53,10 +59,21 @@ def _open_own(draft: Draft, plan: NodePlan, row: TaskRow, names: dict[str, Event
     buffered = [signal for signal in draft.signals() if signal.name in names]
     if event_of(plan).ignore_earlier:
         refuse_earlier(draft, plan.name, buffered)
-        buffered = []
-    _take_buffered(draft, plan, row, names, buffered)
+    elif not others_first(draft, buffered):
+        _take_buffered(draft, plan, row, names, buffered)
     if row.state is NodeState.WAITING and not draft.ended:
         draft.add_waits([WaitRow(name, draft.next_seq(), row.node, row.index, draft.now) for name in names])
+
+
+def others_first(draft: Draft, buffered: list[SignalRow]) -> bool:
+    """Whether an earlier wait is still being given such signals, so that a new one has to stand behind it."""
+    names = {signal.name for signal in buffered}
+    return bool(names) and any(wait.name in names for wait in draft.waits())
+
+
+def came_before(node: str) -> str:
+    """Why a node that ignores earlier signals does not take one."""
+    return f"came before {node} waited, which ignores earlier signals"
 
 
 def open_shared(
@@ -81,9 +98,11 @@ def open_shared(
 
 
 def refuse_earlier(draft: Draft, node: str, buffered: list[SignalRow]) -> None:
-    """Signals that came before a wait that ignores them are refused for good."""
+    """Signals that came before a wait that ignores them are refused for good, unless another stands for them."""
+    others = {wait.name for wait in draft.waits()}
     for signal in buffered:
-        draft.consume(signal, node, refused=f"came before {node} waited, which ignores earlier signals")
+        if signal.name not in others:
+            draft.consume(signal, node, refused=came_before(node))
 
 
 def _timeout_at(draft: Draft, plan: NodePlan) -> datetime | None:
@@ -102,8 +121,9 @@ def _names(draft: Draft, plan: NodePlan, spec: EventSpec) -> tuple[str, ...]:
     for alternative in spec.alternatives:
         template = alternative.name
         name = render(draft, plan, template)
-        if not isinstance(name, str) or not name:
-            raise ExpressionError(f"waitForEvent.name: expected a name, got {name!r}")
+        problem = SIGNAL_NAME.problem(name) if isinstance(name, str) else f"is {a_kind(name)}; expected a name"
+        if problem:
+            raise ExpressionError(f"waitForEvent.name: {problem}")
         names.append(name)
     return tuple(names)
 
@@ -126,14 +146,22 @@ def names_again(draft: Draft, plan: NodePlan) -> dict[str, EventAlternative]:
 
 def _take_buffered(
     draft: Draft, plan: NodePlan, row: TaskRow, names: dict[str, EventAlternative], buffered: list[SignalRow]
-) -> None:
+) -> bool:
+    """Give a node (``row``: its image) signals that came earlier, until it has enough or the decision has spent
+    enough. False for the latter: the run has left itself a message to hand out the rest. Raises Lacking.
+    """
     for signal in buffered:
+        if draft.visits >= draft.limits.visits:
+            draft.hand_out_later()
+            return False
         refused = broken(draft, names[signal.name], signal)
         if not refused:
             accept(draft, plan, row, signal)
         draft.consume(signal, plan.name, refused)
+        draft.visits += VISITS_A_SIGNAL
         if row.state is not NodeState.WAITING:
-            return
+            break
+    return True
 
 
 def broken(draft: Draft, alternative: EventAlternative, signal: SignalRow) -> str:
@@ -168,8 +196,7 @@ def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
     """Add an event to those that were taken; whether they are enough."""
     until = event_of(plan).until
     assert until is not None  # noqa: S101  # asked by the caller
-    events = [*(row.output.value if row.output is not None else ()), event]
-    collected = Payload.of(events)
+    collected = _with(row.output or Payload("[]", []), event)
     too_large = oversize(draft, collected, "list of events")
     if too_large is not None:
         _stop_waiting(draft, plan, row)
@@ -177,11 +204,17 @@ def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
         return False
     row.output = collected
     try:
-        return holds(draft, plan, until, events=events)
+        return holds(draft, plan, until, events=collected.value)
     except ExpressionError as error:
         _stop_waiting(draft, plan, row)
         fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
         return False
+
+
+def _with(events: Payload, event: Json) -> Payload:
+    """One more event; the others, of which there may be thousands, are not encoded again."""
+    text, one = events.text, Payload.of(event)
+    return Payload(f"{text[:-1]},{one.text}]" if events.value else f"[{one.text}]", [*events.value, event])
 
 
 def _resolve(draft: Draft, plan: NodePlan, row: TaskRow, output: Payload) -> None:
@@ -219,8 +252,9 @@ def event_timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     names = names_again(draft, plan)
     delivered = [signal for signal in draft.signals() if signal.name in names]
     image = draft.image(plan, row)
-    _take_buffered(draft, plan, image, names, delivered)
-    if image.state is NodeState.WAITING:
+    if not _take_buffered(draft, plan, image, names, delivered):
+        draft.set_timer(TimerKind.EVENT_TIMEOUT, plan.name, 0, row.index)  # the time is over once all are looked at
+    elif image.state is NodeState.WAITING:
         time_out(draft, plan, image)
 
 
