@@ -30,9 +30,12 @@ class Condition:
         self.refs: References = program.refs
         self._program = program
 
-    def test(self, scope: Mapping[str, Json], meter: Meter | None = None) -> bool:
-        """Whether it holds; the meter counts what that takes. Raises ExpressionError, also for what is no boolean."""
-        frame = Frame(scope)
+    def test(self, scope: Mapping[str, Json], meter: Meter | None = None, visits: int = limits.VISITS) -> bool:
+        """Whether it holds; the meter counts what that takes. Raises ExpressionError, also for what is no boolean.
+
+        ``visits`` is what it may take: less than a field's whole budget where several conditions share one.
+        """
+        frame = Frame(scope, visits)
         try:
             return _boolean(self._program.value(frame))
         except ExpressionError as error:

@@ -22,10 +22,11 @@ class Meter(Protocol):
 class Frame:
     """State of the evaluation of one field."""
 
-    __slots__ = ("hints", "left", "locals", "scope", "size", "tokens")
+    __slots__ = ("given", "hints", "left", "locals", "scope", "size", "tokens")
 
     def __init__(self, scope: Mapping[str, Json], visits: int = limits.VISITS) -> None:
         self.scope = scope
+        self.given = visits
         self.left = visits
         """Visits that are left; shared by all expressions of the field."""
         self.locals: list[Json] = [None] * limits.COMPREHENSIONS
@@ -39,7 +40,7 @@ class Frame:
 
     def read(self, meter: Meter) -> None:
         """Add what was spent so far to a meter."""
-        meter.visits += limits.VISITS - self.left
+        meter.visits += self.given - self.left
 
     def spend(self, visits: int) -> None:
         """Pay for work about to be done."""

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from partita.domain.error_types import EXPRESSION, LEASE_LOST, SCHEDULE_TO_START, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.expressions import ExpressionError
-from partita.domain.model import Tier
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
 from partita.domain.state.events import (
@@ -29,7 +28,7 @@ from partita.domain.state.launching import enqueue
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try, undo_tier
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind
-from partita.domain.state.scope import error_view, holds
+from partita.domain.state.scope import choices, error_view
 from partita.domain.state.undo import draining, unknown
 
 STALE = Reply("stale")
@@ -217,11 +216,7 @@ def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: 
         tiers = (undo_tier(draft.limits.undo_tries),)
     if not tiers and not asked.asked:
         return None
-
-    def takes(tier: Tier) -> bool:
-        when = tier.when
-        return when is None or holds(draft, plan, when, row, error=error_view(error))
-
+    holds = choices(draft, plan, row, error=error_view(error))
     return next_try(
         tiers,
         row.retries,
@@ -231,5 +226,5 @@ def _retry(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, asked: 
         asked_limit=draft.limits.asked_retries,
         now=draft.now,
         share=jitter_share(draft.run.id, plan.name, row.index, row.attempt),
-        holds=takes,
+        holds=lambda tier: holds(tier.when),
     )

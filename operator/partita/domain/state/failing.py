@@ -14,7 +14,7 @@ from partita.domain.state.draft import Draft
 from partita.domain.state.ending import NODE_FAILED, come_to, end_run, finally_failed
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, Stage, TaskRow
-from partita.domain.state.scope import error_view, holds
+from partita.domain.state.scope import choices, error_view
 
 
 def fail(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
@@ -75,9 +75,5 @@ def while_handling(problem: ExpressionError, place: str, error: ErrorInfo) -> Er
 
 
 def _route(draft: Draft, plan: NodePlan, error: ErrorInfo) -> Route | None:
-    for route in plan.node.on_error:
-        if not matches(route.match, error.type):
-            continue
-        if route.when is None or holds(draft, plan, route.when, error=error_view(error)):
-            return route
-    return None
+    holds = choices(draft, plan, error=error_view(error))
+    return next((one for one in plan.node.on_error if matches(one.match, error.type) and holds(one.when)), None)

@@ -23,7 +23,7 @@ from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.repeat import start_repeat
 from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind, TimerRow
-from partita.domain.state.scope import holds, millis, render
+from partita.domain.state.scope import choices, holds, millis, render
 from partita.domain.state.waiting import begin_wait
 
 
@@ -77,8 +77,9 @@ def _start_attempts(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
 
 
 def _start_switch(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
+    true = choices(draft, plan)
     for number, case in enumerate(plan.node.switch):
-        if case.when is None or holds(draft, plan, case.when):
+        if true(case.when):
             image = draft.image(plan, row)
             image.fired = True
             image.route = case.next

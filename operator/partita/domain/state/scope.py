@@ -7,9 +7,10 @@ down may read, so that a chain of computes needs one load and not one a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from partita.domain.expressions import Condition, DurationTemplate, References, Template
+from partita.domain.expressions.limits import VISITS
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.liveness import edge_is_live
@@ -30,6 +31,22 @@ def render(draft: Draft, plan: NodePlan | None, template: Template, row: TaskRow
 def holds(draft: Draft, plan: NodePlan, condition: Condition, row: TaskRow | None = None, **more: Json) -> bool:
     """Whether a condition of a node is true. Raises Lacking, ExpressionError."""
     return condition.test(scope_of(draft, plan, condition.refs, row, **more), draft)
+
+
+def choices(
+    draft: Draft, plan: NodePlan, row: TaskRow | None = None, **more: Json
+) -> Callable[[Condition | None], bool]:
+    """A test for conditions that are looked at one after the other, such as the cases of a switch: together they may
+    spend what one field may. No condition is true. The test raises Lacking and ExpressionError."""
+    spent = draft.visits
+
+    def test(condition: Condition | None) -> bool:
+        if condition is None:
+            return True
+        scope = scope_of(draft, plan, condition.refs, row, **more)
+        return condition.test(scope, draft, max(0, VISITS - (draft.visits - spent)))
+
+    return test
 
 
 def millis(draft: Draft, plan: NodePlan, template: DurationTemplate, row: TaskRow | None = None, **more: Json) -> int:
