@@ -1,4 +1,4 @@
-"""Conditions that are looked at one after the other share the budget of one field, so that many cost no more than one."""
+"""Conditions that are looked at one after the other share the budget of one field: many cost no more than one."""
 
 from __future__ import annotations
 
