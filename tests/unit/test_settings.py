@@ -12,6 +12,8 @@ import pytest
 
 from partita import settings as module
 from partita.domain.errors import InvalidError
+from partita.domain.state.effects import Limits
+from partita.engine.coordinator import limits_of
 from partita.environment import variable
 from partita.settings import Settings
 
@@ -21,6 +23,10 @@ SECTIONS: dict[str, type] = get_type_hints(Settings)
 def test_nothing_set_is_the_defaults() -> None:
     assert Settings.load({}) == Settings()
     assert Settings.load({"PARTITA_ENGINE_BATCH_SIZE": " ", "HOME": "/x", "PARTITA_TEST_POSTGRES": "15"}) == Settings()
+
+
+def test_decisions_have_the_same_bounds_without_settings() -> None:
+    assert limits_of(Settings()) == Limits()
 
 
 def test_every_kind_of_value_is_read() -> None:

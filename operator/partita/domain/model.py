@@ -1,7 +1,8 @@
 """A workflow definition after parsing: the shape that the state machine and the validation work on.
 
-Invariant: an instance is complete and consistent. It is made only by ``domain.manifest`` from a manifest that has no
-problems, every expression in it is compiled, every edge is resolved, and it never changes (a version is immutable).
+Invariant: an instance is complete and consistent. It is made only by ``domain.manifest``, from a manifest without
+problems or from a stored one that is at most linted; every expression in it is compiled, every edge is resolved, and it
+never changes (a version is immutable).
 Durations are integer milliseconds.
 """
 
