@@ -95,6 +95,8 @@ class EngineSettings:
     """How long a run that is locked alone is waited for."""
     decide_rounds: int = _int(3, 1, 10)
     """How often a decision may ask for more rows before its whole run is loaded."""
+    decide_ms: int = _int(500, 1, 60_000)
+    """How long the decisions of one transaction may take together; further events go into others."""
     timer_tick_ms: int = _int(200, 10, 60_000)
     """Longest pause between looks for due timers."""
     sweep_interval_ms: int = _int(10_000, 100, 600_000)

@@ -79,7 +79,7 @@ class Batch:
         if not groups:
             return
         context = Context(loaded.now, tools.limits)
-        await rounds.decide_batch(connection, tools.sql, groups, context, tools.settings.engine.decide_rounds)
+        await rounds.decide_batch(connection, tools.sql, groups, context, tools.settings.engine)
         if not loaded.paused:
             await handoff.hand_on(connection, tools.sql, groups, tools.urgency, loaded.now)
         if new:

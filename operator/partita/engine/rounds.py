@@ -16,8 +16,10 @@ from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.effects import Context, Effects, Need
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
 from partita.domain.state.rows import NodeKey, TaskRow
+from partita.engine.purse import Purse
 from partita.engine.submissions import Happening, Submission
 from partita.engine.turns import DeliveryRefusedError, Group, PoisonedError, Turn
+from partita.settings import EngineSettings
 from partita.store import slices
 from partita.store.database import Connection
 from partita.store.slices import TaskRequest
@@ -30,14 +32,18 @@ _LAST_ROUNDS = 4
 
 
 async def decide_batch(
-    connection: Connection, sql: Sql, groups: Sequence[Group], context: Context, rounds: int
+    connection: Connection, sql: Sql, groups: Sequence[Group], context: Context, settings: EngineSettings
 ) -> None:
-    """Fill in the effects of every group; raises PoisonedError for events that cannot be decided."""
+    """Fill in the effects of every group; raises PoisonedError for events that cannot be decided, and OverspentError
+    when there are too many for the time that a transaction may hold its locks.
+    """
+    rounds, purse = settings.decide_rounds, Purse(groups, settings.decide_ms / 1000)
     failures: dict[Submission, Exception] = {}
     needs = [(group, _foreseen(group, failures)) for group in groups]
     for number in range(1, rounds + _LAST_ROUNDS + 1):
         await _load(connection, sql, [(group, need) for group, need in needs if need])
-        asked = [(group, _decide(group, context, failures)) for group, _ in needs]
+        with purse:
+            asked = [(group, _decide(group, context, failures, purse)) for group, _ in needs]
         needs = [(group, _widen(group, need, number, rounds)) for group, need in asked if need is not None]
         if not needs:
             break
@@ -60,12 +66,13 @@ def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
     return need
 
 
-def _decide(group: Group, context: Context, failures: dict[Submission, Exception]) -> Need | None:
+def _decide(group: Group, context: Context, failures: dict[Submission, Exception], purse: Purse) -> Need | None:
     """Decide the turns of one run, each on what the ones before left behind; the rows that lack, if any."""
     current, merged, last = group.slice, None, len(group.turns) - 1
     for number, turn in enumerate(group.turns):
         if turn.submission in failures:
             return None
+        purse.check()
         try:
             decision = decide(current, _event(turn), context)
             if isinstance(decision, Need):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from partita.domain.errors import OutdatedError, PartitaError, UnavailableError
 from partita.engine.batch import Batch, Tools
 from partita.engine.submissions import Submission, TimerFell
-from partita.engine.turns import CollidedError, PoisonedError, as_engine_error
+from partita.engine.turns import CollidedError, OverspentError, PoisonedError, as_engine_error
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
 from partita.store.errors import Verdict, is_disconnect, is_store_error, translate, verdict
@@ -56,6 +56,8 @@ class Transactor:
             try:
                 skipped += await self._attempt(group, wait=wait)
                 backoff = None
+            except OverspentError as spent:
+                groups.extendleft(reversed(_parts(group, spent.size)))
             except PoisonedError as poisoned:
                 await self._fail(poisoned.failures)
                 groups.appendleft([one for one in group if one not in poisoned.failures])
@@ -154,6 +156,10 @@ class Transactor:
 def _living(group: list[Submission]) -> list[Submission]:
     """Those that were not answered, and whose callers still wait."""
     return [one for one in group if not one.future.done()]
+
+
+def _parts(group: list[Submission], size: int) -> list[list[Submission]]:
+    return [group[first : first + size] for first in range(0, len(group), size)]
 
 
 def _patience(group: Sequence[Submission]) -> int:

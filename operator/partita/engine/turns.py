@@ -74,6 +74,15 @@ class PoisonedError(Exception):
         self.failures = failures
 
 
+class OverspentError(Exception):
+    """The decisions of a batch take too long for one transaction."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"expected batches of {size}")
+        self.size = size
+        """Submissions that one transaction may have instead; fewer than this one had."""
+
+
 class CollidedError(Exception):
     """Another transaction started one of these runs, or took one of their keys, at the same moment."""
 
