@@ -79,9 +79,18 @@ class Mailbox:
         self.run.settle()
 
     def _expired(self, spot: Spot) -> None:
-        standing = [wait for wait in self.owner.waits if wait["spot"] is spot]
-        self.owner.waits = [wait for wait in self.owner.waits if wait["spot"] is not spot]
-        assert standing, "a wait whose timeout is due stands"
+        if self.owner is self:
+            self._expire(self, spot)
+        else:
+            self.run.sim.post(self.owner.run.path, lambda: self.owner._expire(self, spot))
+
+    def _timed_out(self, spot: Spot) -> None:
+        if spot.settled or self.run.ended:
+            return
+        self._end_late(spot)
+        self.run.settle()
+
+    def _end_late(self, spot: Spot) -> None:
         on_timeout = (spot.node["waitForEvent"] or {}).get("onTimeout")
         if on_timeout is None:
             self.run.fail_node(spot, error("timeout"))
@@ -107,6 +116,16 @@ class Mailbox:
             if name in wait["names"]:
                 self._offer(wait, signal)
                 break
+
+    def _expire(self, asker: Mailbox, spot: Spot) -> None:
+        """A wait has reached its timeout; if it does not stand any more a signal is on its way to it."""
+        if not any(wait["spot"] is spot for wait in self.waits):
+            return
+        self.waits = [wait for wait in self.waits if wait["spot"] is not spot]
+        if asker is self:
+            self._timed_out(spot)
+        else:
+            self.run.sim.post(asker.run.path, lambda: asker._timed_out(spot))
 
     def _time(self) -> str:
         return f"{BEGINNING + timedelta(milliseconds=self.run.sim.now):%Y-%m-%dT%H:%M:%SZ}"

@@ -53,7 +53,7 @@ class Simulation:
     runs: dict[Path, Run] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.random = Random(self.variant)  # noqa: S311  # shuffles, no secrets
+        self.random = Random(self.variant + 100 * self.script.times)  # noqa: S311  # shuffles, no secrets
 
     def order(self, names: Sequence[str]) -> list[str]:
         """The order in which nodes are looked at in one pass."""
@@ -69,8 +69,8 @@ class Simulation:
         self.inbox.append((path, work))
 
     def drain(self) -> None:
-        """Apply messages until there are none."""
-        while self.inbox:
+        """Apply messages until there are none; where times are drawn, some may be late, unless nothing else is due."""
+        while self.inbox and not (self.script.times and self.agenda and self.random.randrange(3) == 0):
             self.inbox.pop(self._next_message())[1]()
 
     def _next_message(self) -> int:
@@ -85,7 +85,7 @@ class Simulation:
         self.runs[()] = Run(self, self.spec, (), self.script.input)
         self.runs[()].start()
         self.drain()
-        while self.agenda or (acts and not self.runs[()].ended):
+        while self.agenda or self.inbox or (acts and not self.runs[()].ended):
             self.step += 1
             due = min(self.agenda, key=lambda key: (self.agenda[key][0], key)) if self.agenda else None
             if acts and (due is None or acts[0].at <= self.agenda[due][0]):
