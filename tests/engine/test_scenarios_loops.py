@@ -130,3 +130,27 @@ async def test_a_definition_that_is_replaced_in_flight_does_not_touch_the_loop(s
             tasks = await claim(connection)
         assert await status(connection, run_id) == "Succeeded"
         assert await connection.fetchval(COUNT, run_id) == 6
+
+
+async def test_hundreds_of_children_that_end_at_once_start_the_next_ones(settings: Settings) -> None:
+    """Each end in a batch wants the stored input of another item."""
+    spec = {
+        "nodes": [
+            {
+                "name": "each",
+                "workflow": {"name": "child"},
+                "input": {"n": "${ item }"},
+                "forEach": {"items": "${ input.items }", "maxParallel": 200},
+            }
+        ],
+        "output": {"all": "${ nodes.each.output.map(one, one.n) }"},
+    }
+    child = {"nodes": [{"name": "pure", "compute": {"n": 1}}], "output": {"n": "${ input.n }"}}
+    async with hosted(quick(settings)) as host, connected(settings) as connection:
+        await host.engine.deploy("shop", "child", child)
+        await host.engine.deploy("shop", "order", spec)
+        run_id = await host.start({"items": list(range(600))})
+        assert (await host.ended(run_id, within=60.0))["status"] == "Succeeded"
+        await nothing_left(connection)
+        query = "SELECT output_json ->> 'all' FROM partita.workflow_runs WHERE id = $1"
+        assert await connection.fetchval(query, run_id) == str(list(range(600))).replace(" ", "")

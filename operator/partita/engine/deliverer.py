@@ -33,8 +33,8 @@ from partita.store.writes import insert_messages
 
 log = logging.getLogger(__name__)
 
-_NOT_ITS_FAULT: Final = (UnavailableError, OutdatedError)
-"""Errors of the process or the database, which are not counted on the row."""
+_NOT_ITS_FAULT: Final = (UnavailableError, OutdatedError, EarlierFirstError)
+"""Errors that are not the row's own: of the process, of the database, and of the row before it."""
 Answer = StartReply | Reply | None
 
 
@@ -84,10 +84,6 @@ class Deliverer:
                 return await self._start(delivery, event)
             return await self._coordinator.inbox_row(delivery.inbox_id, delivery.run_id, event)
         except _NOT_ITS_FAULT:
-            raise
-        except EarlierFirstError:
-            async with self._writing() as connection:
-                await failures.postpone_inbox(connection, self._sql, delivery.inbox_id)
             raise
         except NotFoundError as error:
             return await self._without_run(delivery, error)

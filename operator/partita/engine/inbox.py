@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from partita.engine.messages import KINDS
 from partita.engine.service import Clock, TickingService
+from partita.engine.turns import EarlierFirstError
 from partita.store.database import Record
 from partita.store.duties import DutyStore
 
@@ -62,6 +63,8 @@ class Inbox(TickingService):
         """Deliver these at the same time; the answer is how many failed."""
         results = await asyncio.gather(*(self._deliveries.deliver(row) for row in rows), return_exceptions=True)
         for row, result in zip(rows, results, strict=True):
-            if isinstance(result, Exception):
+            if isinstance(result, EarlierFirstError):
+                log.debug("inbox row %d waits for an earlier one", row["id"])
+            elif isinstance(result, Exception):
                 log.warning("run %s: inbox row %d (%s): %s", row["run_id"], row["id"], row["kind"], result)
         return sum(isinstance(result, BaseException) for result in results)

@@ -33,11 +33,6 @@ async def drop_undeliverable(connection: Connection, sql: Sql, inbox_id: int, ru
     return bool(await connection.fetch(sql("drop_undeliverable"), inbox_id, run_id))
 
 
-async def postpone_inbox(connection: Connection, sql: Sql, inbox_id: int) -> None:
-    """Let an inbox row be due again in a moment, without counting a failure."""
-    await connection.fetch(sql("postpone_inbox"), inbox_id)
-
-
 async def fail_inbox(connection: Connection, sql: Sql, inbox_id: int, message: str, *, final: bool = False) -> None:
     """Count a failure of an inbox row and let it be due later, or give it up after too many, or if it is ``final``."""
     await connection.fetch(sql("fail_inbox"), inbox_id, _kept(message), 1 if final else DEAD_AFTER)

@@ -65,13 +65,13 @@ def merge(first: Effects, second: Effects) -> Effects:
     second.new_run |= first.new_run
     second.input = second.input or first.input
     second.output = second.output or first.output
+    _merge_work(first, second)
     second.tasks = {**first.tasks, **second.tasks}
     second.unread |= first.unread
     second.visible |= first.visible
     second.urgent |= first.urgent
     second.history = first.history + second.history
     second.messages = first.messages + second.messages
-    _merge_work(first, second)
     _merge_timers_and_waits(first, second)
     consumed = [one for one in second.consumed if not settle_recorded(first.record_signals, one)]
     second.consumed = first.consumed + consumed
@@ -80,9 +80,14 @@ def merge(first: Effects, second: Effects) -> Effects:
 
 
 def _merge_work(first: Effects, second: Effects) -> None:
+    """``second.tasks`` are still its own: hundreds of items may be queued already, and few of them change again."""
     if not (second.clear or second.withdraw):
-        queued = {key: row for key, row in first.enqueue.items() if _still_queued(key, second)}
-        second.enqueue = {**queued, **second.enqueue}
+        queued = first.enqueue
+        for key in (*second.drop_work, *second.tasks):
+            if key in queued and not _still_queued(key, second):
+                del queued[key]
+        queued.update(second.enqueue)
+        second.enqueue = queued
     second.drop_work |= first.drop_work
     second.withdraw |= first.withdraw
     second.clear |= first.clear

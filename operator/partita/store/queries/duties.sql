@@ -96,9 +96,14 @@ SELECT clock_timestamp() AS clock, (
 ) AS seconds;
 
 -- name: due_inbox
--- Up to $2 deliveries to runs that are due, oldest first, of the kinds $1 that the process knows.
-SELECT id, run_id, kind, body, failures FROM :"schema".run_inbox
+-- Up to $2 deliveries to runs that are due, oldest first, of the kinds $1 that the process knows. A message behind one
+-- that is not due yet could not be applied.
+SELECT id, run_id, kind, body, failures FROM :"schema".run_inbox AS row
 WHERE due_at <= clock_timestamp() AND dead_at IS NULL AND kind = ANY ($1::text[])
+  AND (kind IN ('start', 'signal') OR NOT EXISTS (
+      SELECT FROM :"schema".run_inbox AS earlier
+      WHERE earlier.run_id = row.run_id AND earlier.id < row.id AND earlier.dead_at IS NULL
+        AND earlier.due_at > clock_timestamp() AND earlier.kind NOT IN ('start', 'signal')))
 ORDER BY id
 LIMIT $2::integer;
 

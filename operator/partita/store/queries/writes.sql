@@ -245,11 +245,6 @@ WHERE message.id = $1::bigint
                   WHERE start.run_id = $2::uuid AND start.kind IN ('start', 'ChildStart'))
 RETURNING id;
 
--- name: postpone_inbox
--- hot: queue
--- Not its turn yet, which is no failure.
-UPDATE :"schema".run_inbox SET due_at = clock_timestamp() + interval '1 second' WHERE id = $1::bigint;
-
 -- name: fail_inbox
 -- hot: queue
 UPDATE :"schema".run_inbox
