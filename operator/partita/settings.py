@@ -196,6 +196,8 @@ class LimitSettings:
     """Largest output of a node or a run, and largest payload of a signal."""
     signals_buffered: int = _int(10_000, 1, 1_000_000)
     """Signals of one run that may wait to be taken."""
+    signals_bytes: int = _int(16 * 1_048_576, 1_024, 1_024 * 1_048_576)
+    """Payloads of these signals in all; they are read whenever the run's mailbox is."""
     status_bytes: int = _int(16_384, 4_096, 65_536)
     """Largest status of a WorkflowRun object."""
     status_output_bytes: int = _int(2_048, 0, 32_768)

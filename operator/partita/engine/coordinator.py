@@ -172,6 +172,7 @@ def limits_of(settings: Settings) -> Limits:
         unknown_types=settings.engine.unknown_types,
         asked_retries=settings.engine.asked_retries,
         signals_buffered=settings.limits.signals_buffered,
+        signals_bytes=settings.limits.signals_bytes,
         child_depth=settings.limits.child_depth,
         loop_items=settings.limits.loop_items,
         loop_chunk=settings.engine.loop_chunk,

@@ -151,3 +151,14 @@ def test_a_wait_for_what_no_signal_can_be_called_fails(name: Any) -> None:
     assert error is not None
     assert (world.status, error.type) == ("Failed", "expression")
     assert error.message.startswith("waitForEvent.name: ")
+
+
+def test_a_mailbox_holds_only_so_many_bytes() -> None:
+    """It is read as a whole with every event that concerns it."""
+    world = World(definition({"name": "a", "waitForEvent": {}}, {"name": "p"}), limits=Limits(signals_bytes=100))
+    world.start()
+    assert world.signal("b", "x" * 200, id="one").reason == "Accepted", "a single one is as large as any payload"
+    reply = world.signal("b", "x", id="two")
+    assert (reply.outcome, reply.reason) == ("refused", "MailboxFull")
+    assert world.signal("a", "x" * 200, id="three").reason == "Consumed", "what is waited for is not kept"
+    assert left(world) == ["one"]

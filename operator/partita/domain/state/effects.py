@@ -250,6 +250,8 @@ class Limits:
     unknown_types: int = 10
     asked_retries: int = 3
     signals_buffered: int = 10_000
+    signals_bytes: int = 16_777_216
+    """Of the payloads of signals that wait to be taken."""
     child_depth: int = 50
     loop_items: int = 10_000
     loop_chunk: int = 500

@@ -102,8 +102,17 @@ def _refusal(draft: Draft, event: SignalReceived, *, waited_for: bool) -> Reply 
         return Reply("refused", RUN_FINISHED, f"the run has ended: {draft.run.status.value}")
     if event.payload.size() > limits.output_bytes:
         return Reply("refused", PAYLOAD_TOO_LARGE, f"the payload has more than {limits.output_bytes} bytes")
-    if not waited_for and len(draft.signals()) >= limits.signals_buffered:
+    return None if waited_for else _full(draft, event)
+
+
+def _full(draft: Draft, event: SignalReceived) -> Reply | None:
+    """Why a signal that nobody waits for cannot be kept. Raises Lacking."""
+    limits, kept = draft.limits, draft.signals()
+    if len(kept) >= limits.signals_buffered:
         return Reply("refused", MAILBOX_FULL, f"{limits.signals_buffered} signals wait to be taken already")
+    if kept and sum(signal.payload.size() for signal in kept) + event.payload.size() > limits.signals_bytes:
+        problem = f"signals of more than {limits.signals_bytes} bytes in all would wait to be taken"
+        return Reply("refused", MAILBOX_FULL, problem)
     return None
 
 
