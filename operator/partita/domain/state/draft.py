@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Final
 from uuid import UUID
 
 from partita.domain.payload import Payload
@@ -49,6 +51,8 @@ from partita.domain.state.rows import (
     TimerRow,
     WaitRow,
 )
+
+_BY_SEQ: Final = attrgetter("seq")
 
 
 class Lacking(Exception):
@@ -204,7 +208,7 @@ class Draft:
         if self.signals_left is None:
             if self.slice.signals is None and not self.fresh:
                 self._lack_mailbox()
-            self.signals_left = sorted(self.slice.signals or (), key=lambda signal: signal.seq)
+            self.signals_left = sorted(self.slice.signals or (), key=_BY_SEQ)
         return self.signals_left
 
     def seen(self, signal_id: str) -> bool:

@@ -41,7 +41,9 @@ def receive(draft: Draft, event: SignalReceived) -> Reply:
         return Reply("refused", SHARED_MAILBOX, f"signals of a subflow go to run {draft.run.mailbox_id}")
     if draft.seen(event.id):
         return Reply("already_applied")
-    wait = None if draft.terminal or _queued(draft, event.name) else _oldest_wait(draft, event.name)
+    wait = None if draft.terminal else _oldest_wait(draft, event.name)
+    if wait is not None and _queued(draft, event.name):
+        wait = None
     refusal = _refusal(draft, event, waited_for=wait is not None)
     if refusal is not None:
         return refusal
@@ -110,7 +112,7 @@ def _full(draft: Draft, event: SignalReceived) -> Reply | None:
     limits, kept = draft.limits, draft.signals()
     if len(kept) >= limits.signals_buffered:
         return Reply("refused", MAILBOX_FULL, f"{limits.signals_buffered} signals wait to be taken already")
-    if kept and sum(signal.payload.size() for signal in kept) + event.payload.size() > limits.signals_bytes:
+    if kept and sum([signal.payload.size() for signal in kept]) + event.payload.size() > limits.signals_bytes:
         problem = f"signals of more than {limits.signals_bytes} bytes in all would wait to be taken"
         return Reply("refused", MAILBOX_FULL, problem)
     return None
