@@ -215,3 +215,19 @@ def test_the_timeout_of_an_attempt(timeout: str | None, expected: int) -> None:
     world = World(definition({"name": "a", **({"timeout": timeout} if timeout else {})}))
     world.start({"t": "45s"})
     assert world.store.ready[NodeKey("a")].timeout_ms == expected
+
+
+def test_the_error_of_a_node_that_is_tried_again_is_not_seen_yet() -> None:
+    later = {
+        "name": "c",
+        "dependsOn": ["a", "b"],
+        "join": "any",
+        "compute": {"seen": "${get(nodes, 'a.error.type', 'none')}"},
+    }
+    world = World(definition({"name": "a", "retry": [{"maxRetries": 3}]}, {"name": "b"}, later))
+    world.start()
+    world.fail("a", "boom")
+    world.complete("b")
+    output = world.row("c").output
+    assert output is not None
+    assert output.value == {"seen": "none"}

@@ -16,7 +16,7 @@ from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.liveness import edge_is_live
 from partita.domain.state.parts import part_names, partial_output
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, Stage, TaskRow, coming
+from partita.domain.state.rows import SETTLED, ErrorInfo, NodeKey, NodeState, Stage, TaskRow, coming
 
 Scope = dict[str, Json]
 _UNFINISHED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
@@ -117,7 +117,7 @@ def _view(draft: Draft, plan: NodePlan) -> Json:
         event = _event_view(plan, row)
     return {
         "output": output,
-        "error": error_view(row.error),
+        "error": error_view(row.error) if row.state in SETTLED else None,  # a node that is retried has not failed
         "state": row.state.value,
         "attempt": row.attempt,
         "event": event,
