@@ -49,6 +49,8 @@ async def decide_batch(
             break
     for group, need in needs:
         text = f"run {group.run_id}: the decision asked for more rows without end ({need})"
+        if len(group.turns) > 1:
+            raise EngineError(text)  # too many events at once: the batch is halved, and nobody is to blame
         failures[group.turns[0].submission] = EngineError(text)
     if failures:
         raise PoisonedError(failures)
@@ -105,7 +107,9 @@ def _event(turn: Turn) -> Event:
 
 
 def _widen(group: Group, need: Need, number: int, rounds: int) -> Need:
-    """The later the round, the more is loaded at once."""
+    """The later the round, the more is loaded at once, and what one event of a loop wants the others will too."""
+    if need.outputs and len(group.turns) > 1:
+        need.outputs |= _following(need.outputs, len(group.turns))
     if need.rows and _is_small(group.slice.definition):
         need.whole = True
     if number >= rounds:
@@ -117,6 +121,15 @@ def _is_small(definition: Definition) -> bool:
     """Whether a run has few rows; a loop may have 10,000."""
     nodes = definition.nodes
     return len(nodes) <= _SMALL_RUN and not any(node.for_each or node.repeat for node in nodes.values())
+
+
+def _following(keys: Iterable[NodeKey], count: int) -> set[NodeKey]:
+    """The items that come after these: each of several events that end an item starts the next one."""
+    last: dict[str, int] = {}
+    for node, index in keys:
+        if index >= 0:
+            last[node] = max(last.get(node, 0), index)
+    return {NodeKey(node, index + step) for node, index in last.items() for step in range(1, count)}
 
 
 async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]]) -> None:
