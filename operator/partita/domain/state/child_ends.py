@@ -14,7 +14,7 @@ from partita.domain.state.attempts import STALE, spent
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
 from partita.domain.state.events import ChildFinished, LateResult
-from partita.domain.state.late import late_result
+from partita.domain.state.late_results import late_result
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus, TaskRow
 

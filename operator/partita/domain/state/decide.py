@@ -47,7 +47,7 @@ from partita.domain.state.events import (
     WaitOpened,
     WaitTimedOut,
 )
-from partita.domain.state.late import late_result
+from partita.domain.state.late_results import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
 from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import hand_out, receive
