@@ -24,7 +24,7 @@ from partita.domain.errors import InvalidError, NotFoundError, Problem
 from partita.domain.model import Definition
 from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json, Payload
-from partita.domain.state.rows import GROUP, TERMINAL, UNDO, RunStatus
+from partita.domain.state.rows import GROUP, TERMINAL, UNDO, RunStatus, is_undo
 from partita.engine.engine import Engine
 from partita.engine.projection import NodeSummary
 from partita.kube.words import node_message
@@ -47,7 +47,7 @@ async def read_run(engine: Engine, run_id: UUID) -> RunDetail:
     detail = await reads.get_run(engine.database, run_id)
     flow, waits = await flow_of(engine, detail), waits_of(detail)
     nodes = [node_summary(node) for node in detail.nodes]
-    if any(node.name.endswith(UNDO) for node in nodes):
+    if any(is_undo(node.name) for node in nodes):
         nodes = await _with_undo(engine, run_id, nodes)
     line = run_line(detail.run, waits, nodes)
     if not line.waiting:

@@ -11,7 +11,7 @@ from typing import Any
 
 from partita.cli.backend import ChildLine, NodeLine, RunDetail, RunLine
 from partita.domain.payload import Json
-from partita.domain.state.rows import UNDO, Stage
+from partita.domain.state.rows import Stage, is_undo
 
 
 def status_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -55,7 +55,7 @@ def _node(node: Mapping[str, Any]) -> NodeLine:
     child = node.get("runId")
     return NodeLine(
         name=node["name"],
-        stage=Stage.UNDO.value if node["name"].endswith(UNDO) else Stage.MAIN.value,
+        stage=Stage.UNDO.value if is_undo(node["name"]) else Stage.MAIN.value,
         state=node["state"],
         attempt=node.get("attempt", 0),
         message=node.get("message", ""),

@@ -15,7 +15,7 @@ from uuid import UUID
 from partita.cli.backend import ChildLine, NodeLine, RunLine
 from partita.domain.model import Definition
 from partita.domain.payload import Json
-from partita.domain.state.rows import UNDO, ErrorInfo, NodeState, RunStatus, Stage
+from partita.domain.state.rows import ErrorInfo, NodeState, RunStatus, Stage, is_undo
 from partita.engine import projection
 from partita.kube.words import error_text, message_of, node_message, waiting_for
 from partita.store import views
@@ -53,7 +53,7 @@ def node_lines(
 ) -> tuple[NodeLine, ...]:
     """Every node of the flow, those that nothing has happened to as Pending; then what was undone, then finally's."""
     known = {node.name: node for node in begun}
-    undone = [node.name for node in begun if node.name.endswith(UNDO)]
+    undone = [node.name for node in begun if is_undo(node.name)]
     last = flow.finally_.nodes if flow.finally_ is not None else ()
     stages = ((Stage.MAIN, flow.nodes), (Stage.UNDO, undone), (Stage.FINALLY, last))
     return tuple(

@@ -30,6 +30,11 @@ class NodeKey(NamedTuple):
     index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a key
 
 
+def is_undo(node: str) -> bool:
+    """Whether rows of this name reverse rows of another."""
+    return node.endswith(UNDO)
+
+
 class RunStatus(StrEnum):
     """A run's status, spelled as people see it (the CR's ``phase``)."""
 

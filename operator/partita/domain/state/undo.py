@@ -33,6 +33,7 @@ from partita.domain.state.rows import (
     Stage,
     TaskRow,
     TimerKind,
+    is_undo,
 )
 from partita.domain.state.scope import error_view, render
 
@@ -78,7 +79,7 @@ def unknown(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> Non
 def undo_begins(draft: Draft) -> bool:
     """Start with the row that completed last, once nothing is waited for; whether there is any. Raises Lacking."""
     rows = draft.rows()
-    if any(row.node.endswith(UNDO) for row in rows):
+    if any(is_undo(row.node) for row in rows):
         return False
     before = draft.slice.run
     if before is not None and before.stage is Stage.UNDO:
@@ -92,7 +93,7 @@ def undo_begins(draft: Draft) -> bool:
 
 def undo_is_over(draft: Draft) -> bool:
     """Whether every undo row has ended. Raises Lacking."""
-    return not any(row.node.endswith(UNDO) for row in draft.unsettled())
+    return not any(is_undo(row.node) for row in draft.unsettled())
 
 
 def _make_chunk(draft: Draft, keys: list[NodeKey]) -> None:
