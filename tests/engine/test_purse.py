@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import asyncpg
+import pytest
+
 from partita.domain.state.events import CancelRequested
+from partita.engine import rounds
+from partita.engine.batch import Batch
 from partita.settings import Settings
+from partita.store.database import Connection
 from tests.engine.support import claim, connected, done, opened, start, start_many, status, task
 
 COUNT = 40
@@ -45,3 +51,32 @@ async def test_a_usual_batch_is_one_transaction(settings: Settings) -> None:
         before = engine.coordinator.transactions
         await asyncio.gather(*(engine.report(done(one)) for one in tasks))
         assert engine.coordinator.transactions - before <= 2
+
+
+async def test_runs_that_are_too_large_together_are_cancelled_in_parts(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "_MOST_ROWS", 3 * COUNT)
+    async with opened(settings) as engine, connected(settings) as connection:
+        runs = await start_many(engine, LOOP, 12)
+        before = engine.coordinator.transactions
+        await asyncio.gather(*(engine.apply(run_id, CancelRequested()) for run_id in runs))
+        assert {await status(connection, run_id) for run_id in runs} == {"Cancelled"}
+        assert engine.coordinator.transactions - before > len(runs), "a run of more rows is alone, and some were cut"
+
+
+async def test_what_takes_too_long_together_is_tried_in_halves(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Batch.run
+
+    async def timed_out(batch: Batch, connection: Connection) -> None:
+        if len(batch.turns) > 1:
+            raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
+        await whole(batch, connection)
+
+    async with opened(settings) as engine, connected(settings) as connection:
+        runs = await start_many(engine, {"nodes": [task("a")]}, 5)
+        monkeypatch.setattr(Batch, "run", timed_out)
+        await asyncio.gather(*(engine.apply(run_id, CancelRequested()) for run_id in runs))
+        assert {await status(connection, run_id) for run_id in runs} == {"Cancelled"}

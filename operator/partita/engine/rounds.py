@@ -18,7 +18,7 @@ from partita.domain.state.events import ControlsApplied, Event, SignalReceived
 from partita.domain.state.rows import NodeKey, TaskRow
 from partita.engine.purse import Purse
 from partita.engine.submissions import Happening, Submission
-from partita.engine.turns import DeliveryRefusedError, Group, PoisonedError, Turn
+from partita.engine.turns import DeliveryRefusedError, Group, OverspentError, PoisonedError, Turn
 from partita.settings import EngineSettings
 from partita.store import slices
 from partita.store.database import Connection
@@ -27,6 +27,10 @@ from partita.store.sql import Sql
 
 _SMALL_RUN = 64
 """Nodes up to which a run that surprised is loaded whole, if it has no loops."""
+_PORTION = 8
+"""Whole runs that are read at first; then four times as many."""
+_MOST_ROWS = 20_000
+"""Rows of whole runs that one transaction reads, and may have to write, unless they are all of one run."""
 _LAST_ROUNDS = 4
 """Rounds that follow the loading of whole runs; payloads may still be asked for one after the other."""
 
@@ -139,9 +143,7 @@ async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]
     by_run = {group.run_id: group for group, _ in needs}
     whole = [group.run_id for group, need in needs if need.whole and not group.slice.whole]
     if whole:
-        _store(by_run, await slices.load_whole_runs(connection, sql, whole), payload=False)
-        for run_id in whole:
-            by_run[run_id].slice.whole = True
+        await _load_whole_runs(connection, sql, whole, by_run)
     await _load_tasks(connection, sql, needs, by_run)
     inputs = [group.run_id for group, need in needs if need.input and group.slice.input is None]
     if inputs:
@@ -151,6 +153,24 @@ async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]
     if boxes:
         await _load_mailboxes(connection, sql, boxes, by_run)
     await _load_versions(connection, sql, needs)
+
+
+async def _load_whole_runs(connection: Connection, sql: Sql, ids: list[UUID], by_run: dict[UUID, Group]) -> None:
+    """In growing portions, so that runs that are too large for one transaction are noticed before all are read; raises
+    OverspentError for them.
+    """
+    loaded = first = 0
+    size = _PORTION
+    while first < len(ids):
+        portion = ids[first : first + size]
+        rows = await slices.load_whole_runs(connection, sql, portion)
+        _store(by_run, rows, payload=False)
+        for run_id in portion:
+            by_run[run_id].slice.whole = True
+        loaded, first, size = loaded + len(rows), first + len(portion), size * 4
+        if loaded > _MOST_ROWS and first > 1:
+            turns = sum(len(by_run[run_id].turns) for run_id in ids[:first])
+            raise OverspentError(max(1, turns * _MOST_ROWS // loaded))
 
 
 async def _load_tasks(

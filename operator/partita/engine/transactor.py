@@ -19,7 +19,7 @@ from partita.engine.submissions import Submission, TimerFell
 from partita.engine.turns import CollidedError, OverspentError, PoisonedError, as_engine_error
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
-from partita.store.errors import Verdict, is_disconnect, is_store_error, translate, verdict
+from partita.store.errors import Verdict, is_disconnect, is_store_error, is_timeout, translate, verdict
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +70,13 @@ class Transactor:
         """What to try next after a failure: all again, two halves, or nothing since all were answered."""
         if isinstance(error, CollidedError):
             return [group]
-        if isinstance(error, OutdatedError):
-            self._tools.notices.tell_outdated()
-            return _answer_all(group, error)
-        if isinstance(error, UnavailableError):
+        if isinstance(error, OutdatedError | UnavailableError):
+            if isinstance(error, OutdatedError):
+                self._tools.notices.tell_outdated()
             return _answer_all(group, error)
         meaning = verdict(error) if is_store_error(error) else Verdict.POISON
+        if is_timeout(error) and len(group) > 1:
+            return _parts(group, (len(group) + 1) // 2)  # together they took too long
         if meaning is Verdict.RETRY:
             return [group] if await backoff.pause() else _answer_all(group, _unavailable(error))
         if meaning is Verdict.DEFECT:

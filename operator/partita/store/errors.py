@@ -103,6 +103,11 @@ def verdict(error: BaseException) -> Verdict:
     return Verdict.RETRY if isinstance(error, _CONNECTION) else Verdict.DEFECT
 
 
+def is_timeout(error: BaseException) -> bool:
+    """Whether the server ended a statement because it took too long (or was asked to end it)."""
+    return sqlstate(error) == "57014"
+
+
 def is_disconnect(error: BaseException) -> bool:
     """Whether the connection on which it happened can no longer be used, or should not be (a failed-over standby)."""
     code = sqlstate(error)
