@@ -88,6 +88,12 @@ def _text_of(part: Payload | None) -> str:
     return "null" if part is None else part.text
 
 
+def kind_of(value: Json) -> str:
+    """The JSON type of a value, in words."""
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+    return names.get(type(value), "null" if value is None else f"a {type(value).__name__}")
+
+
 def encode(value: Json, subject: str = "value") -> str:
     """JSON text of a value.
 

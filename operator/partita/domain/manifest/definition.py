@@ -17,14 +17,14 @@ from partita.domain.manifest.exclusive import Work
 from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.flow import FlowDraft, check_flow, read_flow
 from partita.domain.manifest.policies import NodeDefaults, read_defaults
-from partita.domain.manifest.reader import Fields, kind_of
+from partita.domain.manifest.reader import Fields
 from partita.domain.manifest.text import text_problems
 from partita.domain.manifest.variables import COMMON
 from partita.domain.model import Definition
 from partita.domain.names import NAMESPACE_NAME, OBJECT, PREFIX
 from partita.domain.nearest import hint_budget
 from partita.domain.patterns import pattern_budget
-from partita.domain.payload import Json
+from partita.domain.payload import Json, kind_of
 from partita.domain.places import element, member, shortened
 from partita.domain.schema import schema_problems
 

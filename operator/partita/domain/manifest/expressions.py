@@ -21,8 +21,8 @@ from partita.domain.expressions import (
 )
 from partita.domain.expressions.scanner import Token, scan
 from partita.domain.manifest import limits
-from partita.domain.manifest.reader import Fields, kind_of
-from partita.domain.payload import Json
+from partita.domain.manifest.reader import Fields
+from partita.domain.payload import Json, kind_of
 from partita.domain.places import shortened
 
 T = TypeVar("T")

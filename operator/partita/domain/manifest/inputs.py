@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from partita.domain.errors import InvalidInputError, Problem
 from partita.domain.manifest import limits
-from partita.domain.manifest.reader import kind_of
 from partita.domain.manifest.text import storable_text
 from partita.domain.model import Definition
-from partita.domain.payload import Json, Payload
+from partita.domain.payload import Json, Payload, kind_of
 from partita.domain.schema import Budget, TooMuchError, violations, with_defaults
 
 _PATH = "spec.input"

@@ -8,10 +8,10 @@ from typing import Final
 from partita.domain.expressions import Template
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.expressions import Expressions
-from partita.domain.manifest.reader import Fields, kind_of
+from partita.domain.manifest.reader import Fields
 from partita.domain.manifest.variables import AFTER_ITERATION, DEFAULT_ITEM, IN_ITERATION, TAKEN
 from partita.domain.model import ForEach, Repeat
-from partita.domain.payload import Json
+from partita.domain.payload import Json, kind_of
 from partita.domain.places import shortened
 
 PERCENT: Final = re.compile(r"(100|[0-9]{1,2})%\Z")

@@ -18,15 +18,8 @@ from partita.domain.manifest.refusals import LATER, REFUSED, says_nothing
 from partita.domain.manifest.shapes import Shape
 from partita.domain.names import ANY_TEXT, NAME
 from partita.domain.nearest import did_you_mean
-from partita.domain.payload import Json
+from partita.domain.payload import Json, kind_of
 from partita.domain.places import element, member, shortened
-
-
-def kind_of(value: Json) -> str:
-    """The JSON type of a value, in words."""
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
-    return names.get(type(value), "null" if value is None else f"a {type(value).__name__}")
-
 
 Meant = Callable[[str], str]
 

@@ -14,10 +14,10 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.expressions.functions.times import parse_time
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.definition import header_problems
-from partita.domain.manifest.reader import Fields, kind_of
+from partita.domain.manifest.reader import Fields
 from partita.domain.manifest.text import text_problems
 from partita.domain.names import OBJECT_NAME, ONE_LINE, PARAGRAPH, SIGNAL_ID
-from partita.domain.payload import Json
+from partita.domain.payload import Json, kind_of
 
 KIND: Final = "WorkflowRun"
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")

@@ -13,7 +13,7 @@ from typing import Final
 
 from partita.domain.durations import parse_duration
 from partita.domain.nearest import nearest
-from partita.domain.payload import Json
+from partita.domain.payload import Json, kind_of
 from partita.worker.binding import InvalidTaskInputError
 
 _MOST: Final = 50
@@ -114,12 +114,6 @@ class Fields:
 
     def _missing(self, name: str, expected: str) -> None:
         self.problem(name, f"is missing; expected {expected}")
-
-
-def kind_of(value: Json) -> str:
-    """A value's kind in words."""
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
-    return kinds.get(type(value), "null")
 
 
 def _meant(name: str, known: tuple[str, ...]) -> str:

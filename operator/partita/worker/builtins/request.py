@@ -13,10 +13,10 @@ from typing import Final
 import orjson
 from yarl import URL
 
-from partita.domain.payload import Json
+from partita.domain.payload import Json, kind_of
 from partita.domain.record import record
 from partita.worker.builtins.credentials import NAME
-from partita.worker.builtins.inputs import Fields, kind_of
+from partita.worker.builtins.inputs import Fields
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 FIELDS: Final = ("url", "method", "query", "headers", "body", "text", "expect", "credentials", "timeout")
