@@ -158,12 +158,13 @@ def test_an_event_that_changes_nothing_leaves_the_very_row() -> None:
     assert effects.run is slice_.run
 
 
-def test_a_long_message_is_cut_in_history_only() -> None:
-    world = started({"name": "a"}, limits=Limits(history_message=5))
+def test_a_long_message_is_cut_wherever_it_is_kept() -> None:
+    world = started({"name": "a"}, limits=Limits(error_message=5))
     world.fail("a", "a-long-type")
     assert world.run.error is not None
     assert world.events("TaskFailed")[0][4].message == "a-lon"
-    assert world.run.error.message == "a-long-type happened"
+    assert world.run.error.message == "a-lon"
+    assert (world.row("a").error or world.run.error).message == "a-lon"
 
 
 def test_priority_is_the_nodes_or_the_runs() -> None:

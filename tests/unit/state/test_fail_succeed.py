@@ -123,3 +123,14 @@ def test_a_node_that_ends_the_run_waits_while_it_is_suspended(mode: Mode) -> Non
 def test_a_failure_among_the_first_nodes_ends_the_run_at_its_start(mode: Mode) -> None:
     world = flow(task("p"), task("a", input={"v": "${input.none}"}), task("z"), mode=mode)
     assert (end(world), world.state("p"), ready(world)) == (("Failed", "NodeFailed"), "Cancelled", [])
+
+
+@MODES
+def test_a_message_that_quotes_a_document_is_cut(mode: Mode) -> None:
+    """It is kept with the node and the run, and goes from child to parent."""
+    world = flow(task("a"), ends("fail", {"type": "refused", "message": "${nodes.a.output}"}), mode=mode)
+    world.complete("a", "x" * 100_000)
+    error = world.row("last").error
+    assert error is not None
+    assert (error.type, len(error.message)) == ("refused", 4_096)
+    assert world.run.error == error

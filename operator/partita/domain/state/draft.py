@@ -369,13 +369,19 @@ class Draft:
     ) -> int:
         """Add a line of history; returns its sequence number."""
         seq = self.next_seq()
-        if error is not None and len(error.message) > self.limits.history_message:
-            error = ErrorInfo(error.type, error.message[: self.limits.history_message], error.details)
+        error = self.kept(error)
         node, index = key or ("", 0)
         self.effects.history.append(
             HistoryEntry(seq, event, self.now, node, index, attempt, who, started_at, error, details)
         )
         return seq
+
+    def kept(self, error: ErrorInfo | None) -> ErrorInfo | None:
+        """An error as it is recorded: a message may quote a whole document, and goes from child to parent."""
+        most = self.limits.error_message
+        if error is None or len(error.message) <= most:
+            return error
+        return ErrorInfo(error.type, error.message[:most], error.details)
 
     def consume(self, signal: SignalRow, node: str, refused: str = "") -> None:
         """A buffered signal is taken (or refused) for good."""

@@ -262,7 +262,7 @@ class Limits:
     """How long undo waits for attempts in flight."""
     undo_tries: int = 5
     """Tries of an undo task whose definition has no default retry."""
-    history_message: int = 4_096
+    error_message: int = 4_096
     """Characters of an error's message that are kept."""
 
 

@@ -46,7 +46,7 @@ def end_run(
 def come_to(draft: Draft, status: RunStatus, reason: str = "", error: ErrorInfo | None = None) -> None:
     """Fix how the run will end, and let it go on."""
     draft.run.pending_outcome = f"{status.value}/{reason}"
-    draft.run.error = error
+    draft.run.error = draft.kept(error)
 
 
 def finally_failed(draft: Draft, error: ErrorInfo) -> None:

@@ -58,7 +58,7 @@ def fail_to_start(draft: Draft, plan: NodePlan, row: TaskRow | None, error: Erro
 
 def settle_failed(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo, route: tuple[str, ...] | None) -> None:
     """The node is Failed; ``route`` is what was chosen instead of its plain edges, None for nothing."""
-    row.error = error
+    row.error = draft.kept(error)
     row.route = route
     draft.settle(plan, row, NodeState.FAILED)
 

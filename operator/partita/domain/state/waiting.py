@@ -169,7 +169,7 @@ def broken(draft: Draft, alternative: EventAlternative, signal: SignalRow) -> st
     if alternative.schema is None:
         return ""
     problems = violations(alternative.schema, signal.payload.value, "payload")
-    return "; ".join(str(problem) for problem in problems)[: draft.limits.history_message]
+    return "; ".join(str(problem) for problem in problems)[: draft.limits.error_message]
 
 
 def accept(draft: Draft, plan: NodePlan, row: TaskRow, signal: SignalRow) -> None:
