@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -164,3 +165,19 @@ async def test_nodes_that_were_cancelled_by_name_stay_so(engine: Engine, other: 
     assert (await ended(other, run_id))[:4] == ("Succeeded", "", 3, 3)
     states = await other.fetch("SELECT node, state FROM partita.task_instances WHERE run_id = $1 ORDER BY node", run_id)
     assert [tuple(row) for row in states] == [("a", "Completed"), ("b", "Cancelled"), ("c", "Skipped")]
+
+
+async def test_a_success_that_shares_a_transaction_with_the_failure_before_it_is_undone(
+    engine: Engine, other: Connection
+) -> None:
+    run_id = await start(engine, {"nodes": [support.task("a"), undoable("b")]})
+    a, b = sorted(await claim(other), key=lambda task: task.node)
+    before = engine.coordinator.transactions
+    failed = engine.report(done(a, output=None, error=ErrorInfo("boom", "no")))
+    answers = await asyncio.gather(failed, engine.report(done(b, {"v": "B"})))
+    assert engine.coordinator.transactions == before + 1
+    assert [answer.outcome for answer in answers] == ["applied", "applied"]
+    undo = await one(other, "b~undo")
+    assert await input_of(other, undo) == {"i": "b", "o": "B"}
+    await engine.report(done(undo))
+    assert (await ended(other, run_id))[:2] == ("Failed", "NodeFailed")

@@ -16,6 +16,7 @@ from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.effects import Context, Effects, Need
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
 from partita.domain.state.rows import NodeKey, TaskRow
+from partita.engine.attempts_ahead import AttemptsAhead
 from partita.engine.purse import Purse
 from partita.engine.submissions import Happening, Submission
 from partita.engine.turns import DeliveryRefusedError, Group, OverspentError, PoisonedError, Turn
@@ -75,12 +76,16 @@ def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
 def _decide(group: Group, context: Context, failures: dict[Submission, Exception], purse: Purse) -> Need | None:
     """Decide the turns of one run, each on what the ones before left behind; the rows that lack, if any."""
     current, merged, last = group.slice, None, len(group.turns) - 1
+    attempts = AttemptsAhead(group.slice, group.turns) if last else None
     for number, turn in enumerate(group.turns):
         if turn.submission in failures:
             return None
         purse.check()
         try:
-            decision = decide(current, _event(turn), context)
+            event = _event(turn)
+            if attempts is not None:
+                current = attempts.seen_by(current, event)
+            decision = decide(current, event, context)
             if isinstance(decision, Need):
                 return decision
             if decision.reply.outcome == "refused":
