@@ -20,7 +20,7 @@ COMMENT ON COLUMN :"schema".workflow_runs.parent_node IS 'With parent_index and 
 COMMENT ON COLUMN :"schema".workflow_runs.depth IS 'Ancestors, detached ones included; null for none.';
 COMMENT ON COLUMN :"schema".workflow_runs.mailbox_id IS 'Of a subflow''s run: the run that receives its signals and keeps its waits.';
 COMMENT ON COLUMN :"schema".workflow_runs.subflow IS 'The subflow of the definition that this run executes. Such runs are in no list but their parent''s.';
-COMMENT ON COLUMN :"schema".workflow_runs.applied_cancel_nodes IS 'The cancelNodes of the last applied generation of the WorkflowRun object.';
+COMMENT ON COLUMN :"schema".workflow_runs.applied_cancel_nodes IS 'Names of nodes that were ever cancelled by name, whoever asked: a name acts once.';
 COMMENT ON COLUMN :"schema".workflow_runs.total IS 'Nodes of the definition, those of finally included; items of loops and undo rows do not count.';
 COMMENT ON COLUMN :"schema".workflow_runs.done IS 'Settled nodes.';
 COMMENT ON COLUMN :"schema".workflow_runs.active IS 'Rows that are Queued or Waiting, items of loops and undo rows included; the stage ends when it reaches 0.';
@@ -30,7 +30,7 @@ COMMENT ON COLUMN :"schema".workflow_runs.pending_outcome IS 'The end that is co
 CREATE INDEX workflow_runs_children ON :"schema".workflow_runs (parent_id, id) WHERE parent_id IS NOT NULL;
 
 ALTER TABLE :"schema".task_instances ADD COLUMN detail json;
-COMMENT ON COLUMN :"schema".task_instances.detail IS 'What only some rows have: loop (progress of a group row), child and version (of a workflow node), collected (of an iteration), order and undo_next.';
+COMMENT ON COLUMN :"schema".task_instances.detail IS 'What only some rows have: loop (progress of a group row), child and version (of a workflow node), collected (of an iteration), order (of what can be undone), undo_next and undo_rest (of an undo row: which come after it).';
 COMMENT ON COLUMN :"schema".task_instances.index IS '0 for a plain node, -1 for the row of a whole loop, from 0 for its items or iterations; of a row name~undo that of the row it reverses.';
 
 ALTER TABLE :"schema".waits
@@ -48,7 +48,8 @@ ALTER TABLE :"schema".run_inbox
     DROP CONSTRAINT run_inbox_kind_check,
     ADD CONSTRAINT run_inbox_kind_check CHECK (kind IN (
         'start', 'signal',
-        'ChildStart', 'ChildFinished', 'CancelRequested', 'SuspendRequested', 'ResumeRequested', 'LoopContinued',
+        'ChildStart', 'ChildFinished', 'CancelRequested', 'SuspendRequested', 'ResumeRequested',
+        'LoopContinued', 'ParkedReleased', 'UndoContinued', 'MailboxContinued',
         'WaitOpened', 'WaitClosed', 'WaitExpired', 'SignalGiven', 'WaitTimedOut'));
 -- Messages to one run are applied in the order of their ids, whoever delivers them.
 CREATE INDEX run_inbox_of_run ON :"schema".run_inbox (run_id, id);

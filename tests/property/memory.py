@@ -14,7 +14,7 @@ from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.copies import copy_task
 from partita.domain.state.effects import ChildWait, DefinitionName, Effects, Enqueue, Need, Slice, TimerKey
-from partita.domain.state.events import Event, LoopContinued
+from partita.domain.state.events import Continued, Event
 from partita.domain.state.rows import NodeKey, RunRow, SignalRow, TaskRow, TimerRow, WaitRow
 from tests.property.checks import check_run
 
@@ -69,7 +69,7 @@ class Memory:
         self.run = effects.run
         if effects.output is not None:
             self.output = effects.output
-        self.left += [one.event for one in effects.messages if isinstance(one.event, LoopContinued)]
+        self.left += [one.event for one in effects.messages if isinstance(one.event, Continued)]
         self._delete(effects)
         for key, row in effects.tasks.items():
             self.tasks[key] = self._stored(self.tasks.get(key), row)

@@ -13,10 +13,10 @@ from partita.domain.payload import Payload
 from partita.domain.state.events import (
     CancelRequested,
     ChildFinished,
+    Continued,
     Event,
     LateResult,
     LeaseLost,
-    LoopContinued,
     ResumeRequested,
     SignalReceived,
     SuspendRequested,
@@ -106,7 +106,7 @@ class Wandering(Performance):
             before = store.image()
             reply = self.realm.send(self.realm.run(store).id, event)
             assert store.image() == before, f"{event} changed something"
-            assert reply.outcome != "applied" or isinstance(event, LoopContinued), f"{event} was applied"
+            assert reply.outcome != "applied" or isinstance(event, Continued), f"{event} was applied"
 
     def _too_late(self, store: Memory) -> list[Event]:
         key = self.random.choice(sorted(store.tasks))

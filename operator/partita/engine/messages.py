@@ -22,9 +22,12 @@ from partita.domain.state.events import (
     ChildFinished,
     Event,
     LoopContinued,
+    MailboxContinued,
+    ParkedReleased,
     ResumeRequested,
     SignalGiven,
     SuspendRequested,
+    UndoContinued,
     WaitClosed,
     WaitExpired,
     WaitOpened,
@@ -145,15 +148,6 @@ def _read_cancel(body: Json) -> CancelRequested:
     return CancelRequested(mode=body["mode"], nodes=tuple(body.get("nodes", ())), reason=body["reason"], by=body["by"])
 
 
-def _read_loop_continued(body: Json) -> LoopContinued:
-    return LoopContinued(
-        node=body["node"],
-        index=body["index"],
-        nodes=tuple(body.get("nodes", ())),
-        signals=body.get("signals", False),
-    )
-
-
 def _wait_opened(event: WaitOpened) -> Fields:
     return {
         **_place(event),
@@ -217,7 +211,10 @@ _WRITE: Final[Mapping[str, Callable[[Any], Fields]]] = {  # Any: each takes the 
     "CancelRequested": _cancel,
     "SuspendRequested": lambda event: {"by": event.by},
     "ResumeRequested": lambda event: {"by": event.by},
-    "LoopContinued": lambda event: {**_place(event), "nodes": list(event.nodes), "signals": event.signals},
+    "LoopContinued": lambda event: {"node": event.node},
+    "ParkedReleased": lambda event: {"nodes": list(event.nodes)},
+    "UndoContinued": _place,
+    "MailboxContinued": lambda _: {},
     "WaitOpened": _wait_opened,
     "WaitClosed": _of_child,
     "WaitExpired": _of_child,
@@ -230,7 +227,10 @@ _READ: Final[Mapping[str, Callable[[Json], Event | ChildStart]]] = {
     "CancelRequested": _read_cancel,
     "SuspendRequested": lambda body: SuspendRequested(by=body["by"]),
     "ResumeRequested": lambda body: ResumeRequested(by=body["by"]),
-    "LoopContinued": _read_loop_continued,
+    "LoopContinued": lambda body: LoopContinued(node=body["node"]),
+    "ParkedReleased": lambda body: ParkedReleased(nodes=tuple(body["nodes"])),
+    "UndoContinued": lambda body: UndoContinued(node=body["node"], index=body["index"]),
+    "MailboxContinued": lambda _: MailboxContinued(),
     "WaitOpened": _read_wait_opened,
     "WaitClosed": lambda body: WaitClosed(child=UUID(body["child"]), node=body["node"], index=body["index"]),
     "WaitExpired": lambda body: WaitExpired(child=UUID(body["child"]), node=body["node"], index=body["index"]),

@@ -8,7 +8,7 @@ import pytest
 
 from partita.domain.payload import Payload
 from partita.domain.state.effects import Limits
-from partita.domain.state.events import LoopContinued, SignalReceived
+from partita.domain.state.events import MailboxContinued, SignalReceived
 from tests.property.build import definition
 from tests.property.world import World
 from tests.unit.state.family import Family
@@ -35,7 +35,7 @@ def left(world: World) -> list[str]:
 def test_a_decision_takes_no_more_of_a_backlog_than_it_may_spend() -> None:
     world = backlog(7)
     world.complete("p")
-    assert world.letters == [LoopContinued(node="", signals=True)]
+    assert world.letters == [MailboxContinued()]
     assert (left(world), world.state("a")) == (["s1", "s2", "s3", "s4", "s5", "s6"], "Waiting")
     assert world.go_on() == 4
     assert (world.status, world.result) == ("Succeeded", ["s0", "s1", "s2", "s3", "s4"])

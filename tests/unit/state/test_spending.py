@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partita.domain.manifest import definition_from_spec
-from partita.domain.state.events import LoopContinued
+from partita.domain.state.events import ParkedReleased
 from tests.property.build import definition
 from tests.property.world import Mode
 from tests.unit.state.looping import MODES, Looping
@@ -27,7 +27,7 @@ def test_a_chain_of_computes_goes_on_one_by_one(mode: Mode) -> None:
     world = Looping(definition(*chain(5), output="${nodes.c4.output.v}"), mode, visits=1)
     world.start({"v": 1})
     assert (world.state("c0"), world.state("c1"), world.state("c2")) == ("Completed", "Pending", "")
-    assert world.letters == [LoopContinued(node="", nodes=("c1",))]
+    assert world.letters == [ParkedReleased(nodes=("c1",))]
     assert world.go_on() == 4
     assert (world.status, world.result) == ("Succeeded", 5)
 
@@ -53,7 +53,7 @@ def test_what_was_parked_starts_in_its_order(mode: Mode) -> None:
         visits=1,
     )
     world.start({"v": 1})
-    assert world.letters == [LoopContinued(node="", nodes=("x", "x2"))]
+    assert world.letters == [ParkedReleased(nodes=("x", "x2"))]
     world.go_on()
     assert (world.status, world.state("x"), world.state("x2"), world.state("y")) == (
         "Failed",

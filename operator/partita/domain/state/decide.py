@@ -32,6 +32,8 @@ from partita.domain.state.events import (
     LateResult,
     LeaseLost,
     LoopContinued,
+    MailboxContinued,
+    ParkedReleased,
     Reply,
     ResumeRequested,
     RunStarted,
@@ -42,6 +44,7 @@ from partita.domain.state.events import (
     TaskCompleted,
     TaskFailed,
     TimerDue,
+    UndoContinued,
     WaitClosed,
     WaitExpired,
     WaitOpened,
@@ -51,8 +54,7 @@ from partita.domain.state.late_results import late_result
 from partita.domain.state.lifecycle import deadline_reached, new_run, run_started, timer_due
 from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import hand_out, receive
-from partita.domain.state.parking import go_on
-from partita.domain.state.rows import GROUP
+from partita.domain.state.parking import parked_released
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
 from partita.domain.state.undo import undo_continued
 
@@ -81,22 +83,26 @@ def _signal_received(draft: Draft, event: SignalReceived) -> None:
     propagate(draft)
 
 
-def _hand_out(draft: Draft) -> None:
+def _loop_continued(draft: Draft, event: LoopContinued) -> None:
+    loop_continued(draft, event)
+    propagate(draft)
+
+
+def _parked_released(draft: Draft, event: ParkedReleased) -> None:
+    parked_released(draft, event)
+    propagate(draft)
+
+
+def _undo_continued(draft: Draft, event: UndoContinued) -> None:
+    undo_continued(draft, event)
+    propagate(draft)
+
+
+def _mailbox_continued(draft: Draft, _event: MailboxContinued) -> None:
     if draft.terminal:
         draft.reply(Reply("stale"))
-    else:
-        hand_out(draft)
-
-
-def _loop_continued(draft: Draft, event: LoopContinued) -> None:
-    if event.signals:
-        _hand_out(draft)
-    elif not event.node:
-        go_on(draft, event.nodes)
-    elif event.index != GROUP:
-        undo_continued(draft, event)
-    else:
-        loop_continued(draft, event)
+        return
+    hand_out(draft)
     propagate(draft)
 
 
@@ -122,4 +128,7 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = {  # Any: each handler 
     SignalGiven: signal_given,
     WaitTimedOut: wait_timed_out,
     LoopContinued: _loop_continued,
+    ParkedReleased: _parked_released,
+    UndoContinued: _undo_continued,
+    MailboxContinued: _mailbox_continued,
 }

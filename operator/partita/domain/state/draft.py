@@ -31,7 +31,7 @@ from partita.domain.state.effects import (
     Slice,
     TimerKey,
 )
-from partita.domain.state.events import Event, LoopContinued, Reply
+from partita.domain.state.events import Continued, Event, LoopContinued, MailboxContinued, ParkedReleased, Reply
 from partita.domain.state.plan import NodePlan, Plan, plan_of
 from partita.domain.state.rows import (
     ACTIVE,
@@ -277,9 +277,9 @@ class Draft:
 
     def hand_out_later(self) -> None:
         """Go on with handing out buffered signals in a transaction of its own."""
-        self._go_on_later(LoopContinued(node="", signals=True))
+        self._go_on_later(MailboxContinued())
 
-    def _go_on_later(self, event: LoopContinued) -> None:
+    def _go_on_later(self, event: Continued) -> None:
         message = Message(self.run.id, event)
         if message not in self.effects.messages:
             self.effects.messages.append(message)
@@ -418,7 +418,7 @@ class Draft:
     def seal(self) -> Effects:
         """The finished effects."""
         if self.parked and not self.terminal:
-            self.send(self.run.id, LoopContinued(node="", nodes=tuple(self.parked)))
+            self.send(self.run.id, ParkedReleased(nodes=tuple(self.parked)))
         if self.effects.visible:
             self.run.revision += 1
         return self.effects

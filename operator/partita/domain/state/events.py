@@ -14,7 +14,7 @@ from uuid import UUID
 
 from partita.domain.payload import Payload
 from partita.domain.record import record
-from partita.domain.state.rows import GROUP, ErrorInfo, Parent, RunStatus, SignalRow, TimerKind
+from partita.domain.state.rows import ErrorInfo, Parent, RunStatus, SignalRow, TimerKind
 
 
 @record(kw_only=True)
@@ -193,16 +193,34 @@ class ChildFinished:
 
 @record(kw_only=True)
 class LoopContinued:
-    """A run goes on where a decision had done enough: a loop makes its next items, what was parked starts, an undo
-    row begins after one that failed without an attempt, or buffered signals are handed out."""
+    """To the run itself: a forEach makes its next items."""
 
     node: str
-    """The loop, or the undo row; empty for what was parked, and for signals."""
-    index: int = GROUP
-    nodes: tuple[str, ...] = ()
-    """The nodes that were parked, in the order in which they start."""
-    signals: bool = False
-    """Buffered signals are handed out, as far as waits stand for them."""
+
+
+@record(kw_only=True)
+class ParkedReleased:
+    """To the run itself: nodes start that were parked because a decision had spent enough."""
+
+    nodes: tuple[str, ...]
+    """In the order in which they start."""
+
+
+@record(kw_only=True)
+class UndoContinued:
+    """To the run itself: an undo row begins after one that ended without an attempt."""
+
+    node: str
+    index: int
+
+
+@record(kw_only=True)
+class MailboxContinued:
+    """To the run itself: buffered signals are handed out, as far as waits stand for them."""
+
+
+Continued = LoopContinued | ParkedReleased | UndoContinued | MailboxContinued
+"""What a run leaves itself: it goes on, in a transaction of its own, where a decision had done enough."""
 
 
 @record(kw_only=True)
@@ -278,6 +296,9 @@ Event = (
     | ControlsApplied
     | ChildFinished
     | LoopContinued
+    | ParkedReleased
+    | UndoContinued
+    | MailboxContinued
     | WaitOpened
     | WaitClosed
     | WaitExpired

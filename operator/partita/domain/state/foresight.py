@@ -13,12 +13,14 @@ from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
     ChildFinished,
+    Continued,
     ControlsApplied,
     DeadlineReached,
     Event,
     LateResult,
     LeaseLost,
     LoopContinued,
+    ParkedReleased,
     ResumeRequested,
     RunStarted,
     ScheduleToStartExpired,
@@ -28,6 +30,7 @@ from partita.domain.state.events import (
     TaskCompleted,
     TaskFailed,
     TimerDue,
+    UndoContinued,
     WaitClosed,
     WaitExpired,
     WaitOpened,
@@ -48,17 +51,26 @@ def foresee(definition: Definition, event: Event) -> Need:
         return ends(plan, event.node, event.index)
     if isinstance(event, TimerDue):
         return _timer(plan, event)
-    if isinstance(event, ChildFinished | SignalGiven | WaitTimedOut | LoopContinued):
+    if isinstance(event, ChildFinished | SignalGiven | WaitTimedOut | Continued):
         return _after_message(plan, event)
     return _guess_control(plan, event)
 
 
-def _after_message(plan: Plan, event: ChildFinished | SignalGiven | WaitTimedOut | LoopContinued) -> Need:
-    """A child has ended, the owner of a shared mailbox has answered, or a loop goes on."""
+def _continued(plan: Plan, event: Continued) -> Need:
+    """The run goes on where it had done enough."""
     if isinstance(event, LoopContinued):
-        if event.signals:
-            return Need(mailbox=True)
-        return makes(plan, event.node) if event.node else starts(plan, event.nodes)
+        return makes(plan, event.node)
+    if isinstance(event, ParkedReleased):
+        return starts(plan, event.nodes)
+    if isinstance(event, UndoContinued):
+        return Need(rows={NodeKey(event.node, event.index)})
+    return Need(mailbox=True)
+
+
+def _after_message(plan: Plan, event: ChildFinished | SignalGiven | WaitTimedOut | Continued) -> Need:
+    """A child has ended, the owner of a shared mailbox has answered, or the run goes on."""
+    if isinstance(event, Continued):
+        return _continued(plan, event)
     need = ends(plan, event.node, event.index)
     key = NodeKey(event.node, event.index)
     need.rows.add(key)

@@ -7,10 +7,8 @@ names the nodes in their order. Trade-off: a message as long as the list of node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from partita.domain.state.draft import Draft, Lacking
-from partita.domain.state.events import Reply
+from partita.domain.state.events import ParkedReleased, Reply
 from partita.domain.state.loops import start_part
 from partita.domain.state.nodes import start
 from partita.domain.state.rows import NodeState, TaskRow
@@ -36,13 +34,13 @@ def start_parked(draft: Draft, row: TaskRow) -> None:
         start(draft, plan, row)
 
 
-def go_on(draft: Draft, names: Sequence[str]) -> None:
+def parked_released(draft: Draft, event: ParkedReleased) -> None:
     """Start what an earlier decision of the run parked because it had spent enough, in this order. Raises Lacking."""
     if draft.suspended or draft.terminal:
         draft.reply(Reply("stale"))  # the resumption starts them
         return
     draft.begin()
-    for plan in [draft.plan.nodes[name] for name in names]:
+    for plan in [draft.plan.nodes[name] for name in event.nodes]:
         if draft.ended:
             return
         try:

@@ -19,7 +19,7 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Json, Payload
 from partita.domain.state.draft import Draft, Lacking
 from partita.domain.state.effects import TimerKey
-from partita.domain.state.events import LoopContinued, Reply
+from partita.domain.state.events import Reply, UndoContinued
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
@@ -136,10 +136,10 @@ def undone(draft: Draft, row: TaskRow) -> None:
     elif row.attempt:
         start_undo(draft, following)
     else:
-        draft.send(draft.run.id, LoopContinued(node=following.node, index=following.index))
+        draft.send(draft.run.id, UndoContinued(node=following.node, index=following.index))
 
 
-def undo_continued(draft: Draft, event: LoopContinued) -> None:
+def undo_continued(draft: Draft, event: UndoContinued) -> None:
     """The next undo row starts. Raises Lacking."""
     key = NodeKey(event.node, event.index)
     plan = draft.plan.nodes.get(key.node)
