@@ -35,7 +35,7 @@ SELECT string_agg(name || '=' || number, ', ') FROM (
     UNION ALL SELECT 'open', count(*) FROM partita.open_runs
 ) AS tables WHERE number > 0
 """
-ROUNDS = 500
+ROUNDS = 1_000
 CHUNK = 100
 
 

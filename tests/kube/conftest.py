@@ -9,6 +9,7 @@ import pytest
 
 from e2e.cluster.contract import Cluster
 from e2e.cluster.fixtures import cluster, namespace, restartable_cluster
+from partita.kube import ttl
 from partita.settings import Settings
 from tests.kube import operated
 from tests.kube.crd_api import Api
@@ -43,3 +44,9 @@ async def here(crds: Cluster, namespace: str) -> AsyncIterator[operated.Namespac
 def operator_settings(settings: Settings, namespace: str) -> Settings:
     """Settings of an operator of this test's namespace and database."""
     return operated.operator_settings(settings, namespace)
+
+
+@pytest.fixture
+def quick_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator of this process looks for objects whose time is over five times a second."""
+    monkeypatch.setattr(ttl, "INTERVAL_SECONDS", 0.2)

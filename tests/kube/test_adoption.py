@@ -38,6 +38,7 @@ async def test_a_finished_run_is_shown_by_an_object_made_again(
     assert [row["name"] for row in ended] == [name]
 
 
+@pytest.mark.usefixtures("quick_deletion")
 async def test_an_object_made_again_after_its_time_to_live(
     here: Namespace, operator_settings: Settings, database: Database
 ) -> None:

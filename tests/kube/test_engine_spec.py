@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from partita.kube.resources import ENGINE_NAME, ENGINES, RUNS
 from partita.settings import Settings
 from tests.kube.operated import APPROVAL, Namespace, condition, definition, operating, run
@@ -30,6 +32,7 @@ def reason(status: dict[str, Any]) -> str:
     return condition(status, "Accepted", "reason")
 
 
+@pytest.mark.usefixtures("quick_deletion")
 async def test_its_time_to_live_holds_for_runs_that_name_none(here: Namespace, operator_settings: Settings) -> None:
     async with operating(here, operator_settings):
         await here.create(definition("approve", APPROVAL))
@@ -46,6 +49,7 @@ async def test_its_time_to_live_holds_for_runs_that_name_none(here: Namespace, o
         assert await here.get(RUNS, "own")
 
 
+@pytest.mark.usefixtures("quick_deletion")
 async def test_its_time_to_live_is_known_to_a_new_leader(here: Namespace, operator_settings: Settings) -> None:
     async with operating(here, operator_settings):
         await set_engine(here, ttlSecondsAfterFinished=0)

@@ -6,6 +6,8 @@ import asyncio
 from functools import partial
 from uuid import UUID
 
+import pytest
+
 from partita.domain.errors import InvalidError, UnavailableError
 from partita.kube.client import JSON_PATCH, KubeClient
 from partita.kube.connection import load_connection
@@ -194,6 +196,7 @@ async def test_an_object_made_again_is_a_new_run(
     assert await count_runs(database) == 2
 
 
+@pytest.mark.usefixtures("quick_deletion")
 async def test_a_finished_run_is_deleted_after_its_time(here: Namespace, operator_settings: Settings) -> None:
     async with operating(here, operator_settings):
         await here.create(definition("approve", APPROVAL))
