@@ -44,12 +44,14 @@ async def test_an_object_made_again_after_its_time_to_live(
 ) -> None:
     """The object that took the run over has a time to live of its own."""
     manifest = run("order", "approve", idempotencyKey="k", ttlSecondsAfterFinished=0, cancel={})
+    later = run("order", "approve", idempotencyKey="k", ttlSecondsAfterFinished=5000, cancel={})
     async with operating(here, operator_settings):
         await here.create(definition("approve", APPROVAL))
         first = await here.create(manifest)
         await until(lambda: absent(here, "order"), within=40, what="the first object to be deleted")
-        second = await here.create(manifest)
+        second = await here.create(later)
         await here.phase("order", "Cancelled")
+        await here.patch_run("order", {"ttlSecondsAfterFinished": 0})
         await until(lambda: absent(here, "order"), within=40, what="the second object to be deleted")
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
     assert await count_runs(database) == 1
