@@ -6,7 +6,8 @@
 Invariant: parallel workers, and runs of pytest at the same time, share one server a version; the last one stops it. A
 database is copied from a template that was migrated once; templates are named by the content of the migrations and of
 the code that applies them, so that an edit makes a new one. Trade-off: the shared server runs without fsync, since its
-data is worth nothing; tests that stop a server have their own.
+data is worth nothing; tests that stop a server have their own. What one run makes another wait for (the lock of the
+template, a database that is dropped while a session does not answer) is bounded, and the error tells who is in the way.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -37,6 +38,15 @@ from partita.store.embedded import DEFAULT_VERSION, Server, shared
 
 T = TypeVar("T")
 PREFIX = "partita_test_"
+PATIENCE_SECONDS = 120
+IN_THE_WAY = """
+SELECT format('pid %s of %s (%s) is %s since %s: %s', pid, datname, application_name, state, state_change::time(0),
+              left(query, 80))
+FROM pg_stat_activity AS session
+WHERE pid <> pg_backend_pid() AND datname IS NOT NULL
+ORDER BY EXISTS (SELECT FROM pg_locks WHERE pg_locks.pid = session.pid AND locktype = 'advisory' AND granted) DESC,
+         xact_start NULLS LAST LIMIT 5
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +112,7 @@ def template(cluster: Cluster) -> str:
 
 async def _template(cluster: Cluster) -> str:
     name = f"{PREFIX}template_{_content()}"
-    admin = await asyncpg.connect(cluster.admin_url)
-    try:
+    async with _administering(cluster) as admin:
         await admin.execute("SELECT pg_advisory_lock(7230517)")
         if not await admin.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
             await _remove_leftovers(admin)
@@ -111,8 +120,6 @@ async def _template(cluster: Cluster) -> str:
             await admin.execute(f'CREATE DATABASE "{building}"')
             await prepare(cluster.url(building))
             await admin.execute(f'ALTER DATABASE "{building}" RENAME TO "{name}"')
-    finally:
-        await admin.close()
     return name
 
 
@@ -160,9 +167,23 @@ async def create_prepared(server: Server, database: str) -> None:
 
 
 async def _admin(cluster: Cluster, statement: str) -> None:
+    async with _administering(cluster) as admin:
+        await admin.execute(statement)
+
+
+@asynccontextmanager
+async def _administering(cluster: Cluster) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """A session whose statements wait for others only so long; TimeoutError names who is in the way."""
     admin = await asyncpg.connect(cluster.admin_url)
     try:
-        await admin.execute(statement)
+        await admin.execute(f"SET statement_timeout = '{PATIENCE_SECONDS}s'")
+        yield admin
+    except asyncpg.QueryCanceledError as error:
+        others = [row[0] for row in await admin.fetch(IN_THE_WAY)]
+        raise TimeoutError(
+            f"test server {cluster.admin_url}: a statement took more than {PATIENCE_SECONDS} s; "
+            f"other sessions, holders of advisory locks first, then the oldest transactions: {'; '.join(others) or 'none'}"
+        ) from error
     finally:
         await admin.close()
 
