@@ -182,7 +182,8 @@ async def _administering(cluster: Cluster) -> AsyncIterator[asyncpg.Connection[a
         others = [row[0] for row in await admin.fetch(IN_THE_WAY)]
         raise TimeoutError(
             f"test server {cluster.admin_url}: a statement took more than {PATIENCE_SECONDS} s; "
-            f"other sessions, holders of advisory locks first, then the oldest transactions: {'; '.join(others) or 'none'}"
+            "other sessions, holders of advisory locks first, then the oldest transactions: "
+            f"{'; '.join(others) or 'none'}"
         ) from error
     finally:
         await admin.close()
