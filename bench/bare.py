@@ -22,9 +22,10 @@ from partita.domain.manifest import definition_from_spec
 from partita.domain.model import Definition
 from partita.domain.payload import NULL, Payload
 from partita.domain.state import absorb, decide
-from partita.domain.state.effects import Context, Effects, Need, Slice
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import Event, RunStarted, TaskCompleted
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Context, Need, Slice
 from partita.store import fences, starts
 from partita.store.database import Connection, Dedicated
 from partita.store.fences import LeaseFence

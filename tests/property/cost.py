@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from partita.domain.payload import Payload
 from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.effects import Context, Effects, Slice
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import Event, TaskCompleted
+from partita.domain.state.slices import Context, Slice
 from tests.property.build import definition
 from tests.property.world import EPOCH, World
 

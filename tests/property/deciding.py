@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.effects import Context, Effects, Need, Slice
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import (
     AttemptTimedOut,
     ControlsApplied,
@@ -18,6 +18,7 @@ from partita.domain.state.events import (
     TaskFailed,
 )
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Context, Need, Slice
 from tests.property.memory import Memory
 
 MOST_ROUNDS = 7

@@ -14,9 +14,10 @@ from time import process_time
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state import decide, foresee
-from partita.domain.state.effects import Context, Effects
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import Event, LoopContinued, RunStarted, TaskCompleted
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Context
 from tests.property.build import definition
 from tests.property.memory import Memory
 from tests.property.world import EPOCH, RUN_ID

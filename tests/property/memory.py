@@ -13,9 +13,10 @@ from datetime import datetime
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state.copies import copy_task
-from partita.domain.state.effects import ChildWait, DefinitionName, Effects, Enqueue, Need, Slice, TimerKey
+from partita.domain.state.effects import ChildWait, Effects, Enqueue, TimerKey
 from partita.domain.state.events import Continued, Event
 from partita.domain.state.rows import NodeKey, RunRow, SignalRow, TaskRow, TimerRow, WaitRow
+from partita.domain.state.slices import DefinitionName, Need, Slice
 from tests.property.checks import check_run
 
 

@@ -17,9 +17,10 @@ from partita.domain.errors import InvalidInputError
 from partita.domain.manifest import prepare_input
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
-from partita.domain.state.effects import ChildStart, Context, DefinitionName, Effects, Limits, Message
+from partita.domain.state.effects import ChildStart, Effects, Message
 from partita.domain.state.events import ChildFinished, Event, Reply, RunStarted
 from partita.domain.state.rows import GROUP, ErrorInfo, NodeKey, NodeState, RunRow, RunStatus
+from partita.domain.state.slices import Context, DefinitionName, Limits
 from tests.property.deciding import decide_batch, decide_on
 from tests.property.memory import Memory
 from tests.property.reference.children import placeholder

@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from partita.domain.state.effects import Context, Effects
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import Event, ResumeRequested, SuspendRequested
 from partita.domain.state.rows import TaskRow
+from partita.domain.state.slices import Context
 from tests.property.comparison import catalogue, disagreement, parsed, realm_of
 from tests.property.deciding import decide_on
 from tests.property.generator import Case, generate

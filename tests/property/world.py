@@ -14,7 +14,7 @@ from uuid import UUID
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
 from partita.domain.state import absorb, decide, merge
-from partita.domain.state.effects import Context, Effects, Limits, TimerKey
+from partita.domain.state.effects import Effects, TimerKey
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
@@ -33,6 +33,7 @@ from partita.domain.state.events import (
     TimerDue,
 )
 from partita.domain.state.rows import ErrorInfo, NodeKey, RunRow, TaskRow, TimerKind
+from partita.domain.state.slices import Context, Limits
 from tests.property.deciding import decide_on, signals_of
 from tests.property.memory import Memory
 

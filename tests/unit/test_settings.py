@@ -12,7 +12,7 @@ import pytest
 
 from partita import settings as module
 from partita.domain.errors import InvalidError
-from partita.domain.state.effects import Limits
+from partita.domain.state.slices import Limits
 from partita.engine.coordinator import limits_of
 from partita.environment import variable
 from partita.settings import Settings

@@ -11,8 +11,8 @@ from datetime import timedelta
 
 from partita.domain import ids
 from partita.domain.errors import ConflictError, ExpiredError, IdempotencyKeyInUseError, PartitaError
-from partita.domain.state.effects import Slice
 from partita.domain.state.rows import RunStatus
+from partita.domain.state.slices import Slice
 from partita.engine.held import HeldByObjectError
 from partita.engine.requests import StartReply
 from partita.engine.submissions import Start

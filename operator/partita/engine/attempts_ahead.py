@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 
-from partita.domain.state.effects import Slice
 from partita.domain.state.events import AttemptTimedOut, Event, LeaseLost, TaskCompleted, TaskFailed
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Slice
 from partita.engine.turns import Turn
 
 _ENDS = (TaskCompleted, TaskFailed, LeaseLost, AttemptTimedOut)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from partita.domain.errors import NotFoundError, OutdatedError
-from partita.domain.state.effects import Context, Effects, Limits, Message, Slice
+from partita.domain.state.effects import Effects, Message
 from partita.domain.state.events import Reply
+from partita.domain.state.slices import Context, Limits, Slice
 from partita.engine import admission, fencing, handoff, messages, rounds
 from partita.engine.definitions import Definitions
 from partita.engine.handoff import Urgency

@@ -12,9 +12,10 @@ from datetime import timedelta
 from typing import Any, TypedDict, cast
 from uuid import UUID
 
-from partita.domain.state.effects import Limits, TimerKey
+from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import Event, Reply
 from partita.domain.state.rows import NodeKey, ReadyKey
+from partita.domain.state.slices import Limits
 from partita.engine.batch import Tools
 from partita.engine.definitions import Definitions
 from partita.engine.handoff import Urgency

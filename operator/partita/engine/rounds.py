@@ -13,9 +13,10 @@ from uuid import UUID
 from partita.domain.errors import EngineError
 from partita.domain.model import Definition
 from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.effects import Context, Effects, Need
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
 from partita.domain.state.rows import NodeKey, TaskRow
+from partita.domain.state.slices import Context, Need
 from partita.engine.attempts_ahead import AttemptsAhead
 from partita.engine.purse import Purse
 from partita.engine.submissions import Happening, Submission

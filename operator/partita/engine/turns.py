@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from partita.domain.errors import ConflictError, EngineError, PartitaError
-from partita.domain.state.effects import Effects, Slice
+from partita.domain.state.effects import Effects
 from partita.domain.state.events import Event, Reply
 from partita.domain.state.mailbox import MAILBOX_FULL
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Slice
 from partita.engine.requests import ClaimedTask, Version
 from partita.engine.submissions import Submission
 from partita.store.writes import NewLease

@@ -18,7 +18,6 @@ import orjson
 
 from partita.domain.payload import Payload
 from partita.domain.record import record
-from partita.domain.state.effects import DefinitionName
 from partita.domain.state.rows import (
     ErrorInfo,
     NodeKey,
@@ -34,6 +33,7 @@ from partita.domain.state.rows import (
     TimerRow,
     WaitRow,
 )
+from partita.domain.state.slices import DefinitionName
 from partita.store.database import Connection, Record
 from partita.store.details import detail_of
 from partita.store.sql import Sql

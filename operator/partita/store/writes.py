@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from partita.domain.state.effects import Effects, Enqueue, HistoryEntry, Slice
+from partita.domain.state.effects import Effects, Enqueue, HistoryEntry
 from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, Stage
+from partita.domain.state.slices import Slice
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection

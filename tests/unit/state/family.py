@@ -11,9 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from partita.domain.model import Definition
-from partita.domain.state.effects import ChildStart, DefinitionName, Limits, Message, Need, Slice
+from partita.domain.state.effects import ChildStart, Message
 from partita.domain.state.events import ChildFinished, Event, Reply, RunStarted
 from partita.domain.state.rows import ErrorInfo, NodeKey, RunStatus
+from partita.domain.state.slices import DefinitionName, Limits, Need, Slice
 from tests.property.memory import Memory
 from tests.property.world import EPOCH, RUN_ID, Mode, World
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from partita.domain.manifest import definition_from_spec
-from partita.domain.state.effects import ChildStart, Limits
+from partita.domain.state.effects import ChildStart
 from partita.domain.state.events import Event
+from partita.domain.state.slices import Limits
 from tests.property.world import Mode, World
 
 

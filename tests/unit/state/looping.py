@@ -6,9 +6,9 @@ from typing import Any
 
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
-from partita.domain.state.effects import Limits
 from partita.domain.state.events import Event, Reply, TaskCompleted, TaskFailed
 from partita.domain.state.rows import GROUP, ErrorInfo, Loop, NodeKey, TaskRow
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.property.world import Mode, World
 

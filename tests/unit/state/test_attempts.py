@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from partita.domain.error_types import RESERVED, matches
-from partita.domain.state.effects import HistoryEntry, Limits
+from partita.domain.state.effects import HistoryEntry
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.property.world import EPOCH, World
 

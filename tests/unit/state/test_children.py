@@ -9,9 +9,10 @@ import pytest
 
 from partita.domain.ids import child_id, time_of
 from partita.domain.model import Definition
-from partita.domain.state.effects import ChildStart, Limits
+from partita.domain.state.effects import ChildStart
 from partita.domain.state.events import ChildFinished
 from partita.domain.state.rows import RunStatus
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.property.world import EPOCH, RUN_ID
 from tests.unit.state.family import Family

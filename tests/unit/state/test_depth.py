@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from partita.domain.model import Definition
-from partita.domain.state.effects import ChildStart, Limits
+from partita.domain.state.effects import ChildStart
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.unit.state.family import Family
 

@@ -9,8 +9,9 @@ import pytest
 
 from partita.domain.errors import NotFoundError
 from partita.domain.state import decide
-from partita.domain.state.effects import Context, Effects, Limits, Slice
+from partita.domain.state.effects import Effects
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Context, Limits, Slice
 from tests.property.build import definition
 from tests.property.world import EPOCH, World
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partita.domain.state.effects import Limits
+from partita.domain.state.slices import Limits
 from tests.property.world import Mode
 from tests.unit.state.flows import end, flow, ready, task, undoable
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.effects import Context, Effects
+from partita.domain.state.effects import Effects
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Context
 from tests.property.world import Mode
 from tests.unit.state.looping import MODES, Looping, loop
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from partita.domain.model import Tier
-from partita.domain.state.effects import Limits
 from partita.domain.state.retry import LONGEST_MS, backoff_ms, jitter_share
 from partita.domain.state.rows import NodeKey
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.property.world import RUN_ID, World
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from partita.domain.state.draft import Draft
-from partita.domain.state.effects import Context
 from partita.domain.state.events import Event, SignalGiven, WaitClosed, WaitExpired, WaitOpened, WaitTimedOut
+from partita.domain.state.slices import Context
 from tests.property.build import definition
 from tests.unit.state.family import Family, Member
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from partita.domain.payload import Payload
-from partita.domain.state.effects import Limits
 from partita.domain.state.events import MailboxContinued, SignalReceived
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.property.world import World
 from tests.unit.state.family import Family

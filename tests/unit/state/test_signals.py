@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.domain.state.effects import Limits
+from partita.domain.state.slices import Limits
 from tests.property.build import definition
 from tests.property.world import World
 

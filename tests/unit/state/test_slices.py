@@ -11,7 +11,7 @@ from partita.domain.error_types import RESERVED, matches
 from partita.domain.payload import Payload
 from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.copies import copy_run, copy_task
-from partita.domain.state.effects import Context, Effects, Need, Slice, TimerKey
+from partita.domain.state.effects import Effects, TimerKey
 from partita.domain.state.events import CancelRequested, Event, SuspendRequested
 from partita.domain.state.rows import (
     Detail,
@@ -25,6 +25,7 @@ from partita.domain.state.rows import (
     TaskRow,
     TimerKind,
 )
+from partita.domain.state.slices import Context, Need, Slice
 from tests.property.build import definition
 from tests.property.world import EPOCH, RUN_ID, World
 

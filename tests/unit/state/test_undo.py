@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from partita.domain.state.effects import Limits
 from partita.domain.state.events import CancelRequested, DeadlineReached, Event
 from partita.domain.state.rows import NodeKey, TimerKind
+from partita.domain.state.slices import Limits
 from tests.property.world import Mode, World
 from tests.unit.state.flows import end, flow, letter, names, ready, task, undoable
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from partita.domain.payload import Payload
-from partita.domain.state.effects import Limits, Need, Slice
 from partita.domain.state.events import LeaseLost, TaskCompleted, TaskFailed
 from partita.domain.state.rows import ErrorInfo, NodeKey
+from partita.domain.state.slices import Limits, Need, Slice
 from tests.property.world import Mode, World
 from tests.unit.state.flows import end, flow, letter, task, undoable
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from partita.domain.expressions import Condition, DurationTemplate, References, Template
-from partita.domain.state.effects import DefinitionName, Need
 from partita.domain.state.plan import NodePlan, Plan
 from partita.domain.state.rows import NodeKey, Stage
+from partita.domain.state.slices import DefinitionName, Need
 
 NODES_AHEAD: Final = 64
 """How many nodes a guess follows from where the event happens."""

@@ -15,13 +15,15 @@ from partita.domain.error_types import DEFINITION_NOT_FOUND, DEPTH_EXCEEDED
 from partita.domain.ids import child_id
 from partita.domain.model import WorkflowSpec
 from partita.domain.payload import Payload
-from partita.domain.state.draft import Draft, Lacking
-from partita.domain.state.effects import ChildStart, DefinitionName
+from partita.domain.state.draft import Draft
+from partita.domain.state.effects import ChildStart
 from partita.domain.state.events import ResumeRequested, SuspendRequested
 from partita.domain.state.failing import fail
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import Detail, ErrorInfo, NodeState, Parent, TaskRow
 from partita.domain.state.scope import millis
+from partita.domain.state.slices import DefinitionName
 
 
 def spec_of(plan: NodePlan) -> WorkflowSpec:

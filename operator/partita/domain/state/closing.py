@@ -11,12 +11,13 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from partita.domain.error_types import CANCELLED, TIMEOUT
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import end_settled, finally_failed
 from partita.domain.state.events import ChildFinished
 from partita.domain.state.node_cancels import cancel_node
 from partita.domain.state.nodes import start
+from partita.domain.state.reading import Lacking
 from partita.domain.state.releasing import cancel_quietly, hurry_children, let_go, mark_cancelled, release
 from partita.domain.state.rows import (
     SETTLED,

@@ -6,8 +6,9 @@ rows as writing each event's effects on its own.
 
 from __future__ import annotations
 
-from partita.domain.state.effects import ChildWait, Consumed, Effects, RecordedSignal, Slice, TimerKey
+from partita.domain.state.effects import ChildWait, Consumed, Effects, RecordedSignal, TimerKey
 from partita.domain.state.rows import NodeKey, NodeState, WaitRow
+from partita.domain.state.slices import Slice
 
 
 def absorb(slice_: Slice, effects: Effects) -> Slice:

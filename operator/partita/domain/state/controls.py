@@ -13,7 +13,7 @@ from typing import Final
 from partita.domain.error_types import CANCELLED, EXPRESSION
 from partita.domain.expressions import ExpressionError
 from partita.domain.state.children import tell_children
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import CANCEL_REQUESTED, end_run
@@ -23,6 +23,7 @@ from partita.domain.state.launching import enqueue
 from partita.domain.state.mailbox import CONSUMED, RUN_FINISHED, receive
 from partita.domain.state.node_cancels import cancel_nodes
 from partita.domain.state.parking import in_order, start_parked
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import (
     FROZEN,
     ErrorInfo,

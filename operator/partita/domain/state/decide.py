@@ -19,9 +19,9 @@ from partita.domain.state.attempts import (
 )
 from partita.domain.state.child_ends import child_finished
 from partita.domain.state.controls import apply_controls, cancel, resume, suspend
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
-from partita.domain.state.effects import Context, Decision, Slice
+from partita.domain.state.effects import Decision
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
@@ -55,7 +55,9 @@ from partita.domain.state.lifecycle import deadline_reached, new_run, run_starte
 from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import hand_out, receive
 from partita.domain.state.parking import parked_released
+from partita.domain.state.reading import Lacking
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
+from partita.domain.state.slices import Context, Slice
 from partita.domain.state.undo import undo_continued
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from partita.domain.error_types import CANCELLED
 from partita.domain.state.closing import advance
-from partita.domain.state.draft import Draft, Lacking, keys_of
+from partita.domain.state.draft import Draft, keys_of
 from partita.domain.state.liveness import live_edges
 from partita.domain.state.loops import part_settled
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import NodePlan, Verdict
+from partita.domain.state.reading import Lacking
 from partita.domain.state.releasing import cancel_parts, release
 from partita.domain.state.rows import SETTLED, ErrorInfo, NodeState, TaskRow
 from partita.domain.state.undo import undone

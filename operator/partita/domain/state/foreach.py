@@ -24,12 +24,13 @@ from partita.domain.model import ForEach
 from partita.domain.payload import Json, Payload
 from partita.domain.state.ahead import after
 from partita.domain.state.course import Course, spec_of
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.failing import fail, fail_to_start, oversize
 from partita.domain.state.items import make_items
 from partita.domain.state.launching import launch
 from partita.domain.state.parts import joined_outputs
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.releasing import cancel_parts
 from partita.domain.state.rows import SETTLED, Detail, ErrorInfo, Loop, NodeKey, NodeState, TaskRow
 from partita.domain.state.scope import render

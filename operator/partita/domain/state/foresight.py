@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from partita.domain.model import Definition, EventSpec
 from partita.domain.state.ahead import INSTANT, after, again, ends, makes, starts, version
-from partita.domain.state.effects import DefinitionName, Need
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
@@ -38,6 +37,7 @@ from partita.domain.state.events import (
 )
 from partita.domain.state.plan import Plan, plan_of
 from partita.domain.state.rows import NodeKey, TimerKind
+from partita.domain.state.slices import DefinitionName, Need
 
 
 def foresee(definition: Definition, event: Event) -> Need:

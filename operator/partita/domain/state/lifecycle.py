@@ -13,7 +13,7 @@ from partita.domain.payload import Payload
 from partita.domain.state.attempts import STALE, backoff_over
 from partita.domain.state.closing import begin_deadline, drain_over, finally_deadline
 from partita.domain.state.controls import apply_controls
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.ending import DEADLINE_EXCEEDED, end_run
@@ -21,6 +21,7 @@ from partita.domain.state.events import DeadlineReached, Reply, RunStarted, Time
 from partita.domain.state.loops import delay_over
 from partita.domain.state.nodes import start
 from partita.domain.state.plan import plan_of
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunRow, RunStatus, Stage, TimerKind, TimerRow
 from partita.domain.state.waiting import event_timeout
 

@@ -7,10 +7,11 @@ names the nodes in their order. Trade-off: a message as long as the list of node
 
 from __future__ import annotations
 
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.events import ParkedReleased, Reply
 from partita.domain.state.loops import start_part
 from partita.domain.state.nodes import start
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import NodeState, TaskRow
 from partita.domain.state.undo import start_undo
 

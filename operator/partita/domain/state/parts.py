@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partita.domain.payload import Json, Payload
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import Loop, NodeKey, NodeState, TaskRow
 
 

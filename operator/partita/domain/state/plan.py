@@ -15,8 +15,8 @@ from partita.domain.errors import InvalidError
 from partita.domain.expressions import DurationTemplate, Template
 from partita.domain.model import Definition, Join, Node, NodeKind
 from partita.domain.payload import Payload
-from partita.domain.state.effects import Need
 from partita.domain.state.rows import GROUP, UNDO, NodeKey, Stage
+from partita.domain.state.slices import Need
 
 REMEMBERED = 512
 """Plans kept; the oldest is forgotten first."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.events import CancelRequested, WaitClosed
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import ACTIVE, SETTLED, ErrorInfo, Loop, NodeKey, NodeState, TaskRow, TimerKind
 
 _NO_LONGER: Final = "the parent no longer waits for it"

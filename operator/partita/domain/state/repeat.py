@@ -15,11 +15,12 @@ from partita.domain.expressions import ExpressionError
 from partita.domain.model import Repeat
 from partita.domain.payload import NULL, Payload
 from partita.domain.state.ahead import after
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.launching import launch
 from partita.domain.state.parts import collected
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import Detail, ErrorInfo, Loop, NodeState, TaskRow, TimerKind
 from partita.domain.state.scope import holds, millis, render
 

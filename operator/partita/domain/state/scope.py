@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from partita.domain.expressions import Condition, DurationTemplate, References, Template
 from partita.domain.expressions.limits import VISITS
 from partita.domain.payload import Json, Payload
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.liveness import edge_is_live
 from partita.domain.state.parts import part_names, partial_output
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import SETTLED, ErrorInfo, NodeKey, NodeState, Stage, TaskRow, coming
 
 Scope = dict[str, Json]

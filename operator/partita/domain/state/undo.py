@@ -17,12 +17,13 @@ from partita.domain.error_types import EXPRESSION, INPUT_TOO_LARGE
 from partita.domain.errors import InvalidError
 from partita.domain.expressions import ExpressionError
 from partita.domain.payload import Json, Payload
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import Reply, UndoContinued
 from partita.domain.state.failing import fail, oversize
 from partita.domain.state.launching import launch
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import (
     GROUP,
     UNDO,

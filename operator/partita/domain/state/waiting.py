@@ -17,11 +17,12 @@ from partita.domain.model import EventAlternative, EventSpec
 from partita.domain.names import SIGNAL_NAME
 from partita.domain.payload import Json, Payload
 from partita.domain.schema import violations
-from partita.domain.state.draft import Draft, Lacking
+from partita.domain.state.draft import Draft
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import WaitExpired, WaitOpened
 from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
+from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import ErrorInfo, NodeState, SignalRow, TaskRow, TimerKind, TimerRow, WaitRow
 from partita.domain.state.scope import holds, millis, render
 
