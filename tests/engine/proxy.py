@@ -1,6 +1,7 @@
-"""A way to the server that can lose a COMMIT, or the answer to it.
+"""A way to the server that can lose a COMMIT, or the answer to it, or stop in its tracks.
 
-Invariant: it forwards bytes unchanged until it is armed; armed, it loses exactly one connection at a known point.
+Invariant: it forwards bytes unchanged until it is armed or frozen; armed, it loses exactly one connection at a known
+point; frozen, it keeps every connection and forwards nothing that clients send.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Proxy:
         self.loss = Loss.NOTHING
         self.lost = 0
         """Connections that were lost on purpose."""
+        self.frozen = False
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
@@ -84,7 +86,8 @@ class _Session:
                 self._proxy.lost += 1
                 if request:
                     return
-            self._server_writer.write(data)
+            if not self._proxy.frozen:
+                self._server_writer.write(data)
 
     async def to_client(self) -> None:
         while data := await self._server_reader.read(65_536):

@@ -2,8 +2,9 @@
 
 Purpose: a child starts, and its parent goes on, in the time of a transaction. Invariant: messages to one run are
 delivered in the order in which they were sent, and the start of a run before what follows it; whatever is not delivered
-stays in the inbox, where the duty of any process finds it. Trade-off: a bounded number of runs is served at a time, so
-that a cancel of ten thousand children leaves room in the queue for everyone else.
+stays in the inbox, where the duty of any process finds it. A process that stops first delivers what it has sent, for a
+bounded time, so that what a short-lived one did reaches children at once. Trade-off: a bounded number of runs is served
+at a time, so that a cancel of ten thousand children leaves room in the queue for everyone else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -24,8 +26,10 @@ log = logging.getLogger(__name__)
 
 TARGETS: Final = 1_000
 """Runs that are served at the same time."""
-_GRACE: Final = 5.0
-"""Seconds that deliveries in flight have to end when the process stops."""
+DRAIN: Final = 5.0
+"""Seconds in which a process that stops goes on delivering, and what that causes in turn."""
+_GRACE: Final = 1.0
+"""Seconds that deliveries in flight have to end after that, and again after they were cancelled."""
 
 
 class Messenger(Protocol):
@@ -47,6 +51,8 @@ class Courier:
         """Undelivered messages of each run that is being served, or waits to be."""
         self._waiting: deque[UUID] = deque()
         self._closing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def pending(self) -> int:
@@ -64,10 +70,17 @@ class Courier:
                 self._waiting.append(delivery.run_id)
             else:
                 mail.append(delivery)
+        if self._mail:
+            self._idle.clear()
         self._next()
 
-    async def close(self) -> None:
-        """Begin nothing more; what is in flight has a moment to end, and the rest stays in the inbox."""
+    async def close(self, *, drain: float = DRAIN) -> None:
+        """Go on until nothing is on its way, at most ``drain`` seconds; then begin nothing more. What is in flight has
+        a moment to end, and the rest stays in the inbox.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(drain):
+                await self._idle.wait()
         self._closing = True
         self._waiting.clear()
         if not await self._jobs.join(_GRACE):
@@ -85,6 +98,8 @@ class Courier:
                 await self._deliver(_together(mail))
         finally:
             del self._mail[run_id]
+            if not self._mail:
+                self._idle.set()
 
     async def _deliver(self, deliveries: list[Delivery]) -> None:
         """Messages that may share a transaction: they enter the queue in this order."""

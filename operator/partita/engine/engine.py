@@ -7,6 +7,7 @@ process that only wants one change opens a coordinator for it, which costs one c
 
 from __future__ import annotations
 
+import asyncio
 from typing import Self
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from partita.domain.payload import Json
 from partita.domain.state.events import Event, Reply
 from partita.engine.children import Children
 from partita.engine.coordinator import Coordinator
-from partita.engine.courier import Courier
+from partita.engine.courier import DRAIN, Courier
 from partita.engine.definitions import Definitions
 from partita.engine.deliverer import Deliverer
 from partita.engine.notices import Notices
@@ -45,13 +46,13 @@ class Engine:
         engine.coordinator.open()
         return engine
 
-    async def close(self) -> None:
-        """Commit what was accepted, refuse what comes later, and give back the connections."""
-        await self.courier.close()
+    async def close(self, *, drain: float = DRAIN) -> None:
+        """Deliver the messages that this process's commits caused, at most ``drain`` seconds; commit what was accepted,
+        refuse what comes later, and give back the connections.
+        """
+        await self.courier.close(drain=drain)
         await self.coordinator.close()
-        await self._deliverer.close()
-        await self.definitions.close()
-        await self.database.close()
+        await asyncio.gather(self._deliverer.close(), self.definitions.close(), self.database.close())
 
     @property
     def notices(self) -> Notices:

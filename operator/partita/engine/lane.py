@@ -19,6 +19,8 @@ from partita.settings import EngineSettings
 
 _PAUSE = 0.002
 """Seconds before a skipped run is tried again when there is nothing else to do; doubles with each skip."""
+_GRACE = 2.0
+"""Seconds that a transaction has to end when the process stops and nobody waits for its outcome any more."""
 
 
 class Lane:
@@ -34,18 +36,32 @@ class Lane:
         self._closing = False
         self._held: dict[UUID, asyncio.Task[None]] = {}
         """Runs that are being waited for, each by one task."""
+        self._open: set[asyncio.Future[object]] = set()
+        """Answers that are owed."""
 
     def open(self) -> None:
         """Begin to work."""
         self._task = asyncio.get_running_loop().create_task(self._work(), name="partita-lane")
 
     async def close(self) -> None:
-        """Settle what was accepted, and end."""
+        """Settle what was accepted, and end. A transaction that nobody waits for any more is given up after a moment:
+        on a database that hangs it would not end.
+        """
         self._closing = True
         self._wake.set()
         if self._task is not None:
-            await self._task
+            if self._open:
+                await asyncio.wait(self._open)
+            await self._end({self._task, *self._held.values()})
         await self._transactor.close()
+
+    async def _end(self, tasks: set[asyncio.Task[None]]) -> None:
+        _, hanging = await asyncio.wait(tasks, timeout=_GRACE)
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+        for task in tasks - hanging:
+            task.result()
 
     @property
     def waiting(self) -> int:
@@ -68,6 +84,8 @@ class Lane:
                 hint="send it again later",
             )
         self._queue.append(submission)
+        self._open.add(submission.future)
+        submission.future.add_done_callback(self._open.discard)
         self._wake.set()
 
     async def _work(self) -> None:
