@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 """Runs the tests in stages, each a pytest of its own, and says at the end what ran, what did not, and why.
 
-usage: run_tests.py [--strict] [STAGE…]      all stages without names; --list shows them
+usage: run_tests.py [--strict] [--one-at-a-time] [STAGE…]      all stages without names; --list shows them
 
 A stage is what needs one environment: a PostgreSQL version, a Kubernetes API. Exit code 1 when any test failed; with
 --strict (CI) also when a stage could not run or a test was skipped for another reason than a missing Docker engine.
+The stages on Kubernetes wait for most of their time, so that they run beside the others, which compute: what pytest
+says is then shown when its stage has ended. With --one-at-a-time, or when all chosen stages are of one kind, it is
+shown at once.
 """
 
 import argparse
 import os
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / ".state" / "tests"
@@ -49,6 +55,8 @@ class Stage:
     name: str
     title: str
     folders: tuple[str, ...]
+    lane: str = "computing"
+    """Stages of one lane run one after the other, lanes side by side."""
     workers: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     problem: Callable[[], str | None] = always
@@ -85,9 +93,9 @@ STAGES = (
         environment={"PARTITA_TEST_POSTGRES": "15"},
         problem=needs_debian_postgres(15),
     ),
-    Stage("kube", "the operator on a real Kubernetes API", ("tests/kube",)),
-    Stage("faults", "killed processes and restarted servers", ("tests/faults",)),
-    Stage("e2e", "the product as a person uses it", ("e2e",)),
+    Stage("kube", "the operator on a real Kubernetes API", ("tests/kube",), lane="waiting"),
+    Stage("faults", "killed processes and restarted servers", ("tests/faults",), lane="waiting"),
+    Stage("e2e", "the product as a person uses it", ("e2e",), lane="waiting"),
 )
 
 
@@ -121,11 +129,53 @@ class Outcome:
         return "\n".join(lines)
 
 
-def run(stage: Stage, arguments: list[str]) -> Outcome:
+class Screen:
+    """Standard output, of which a stage that runs beside another gets a turn when it has ended."""
+
+    def __init__(self, *, shared: bool) -> None:
+        self._shared = shared
+        self._turn = threading.Lock()
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        with self._turn:
+            print(text, flush=True)
+
+    def pytest(self, stage: Stage, arguments: list[str]) -> int:
+        """Run pytest for a stage, show what it says, and return its exit code."""
+        if not self._shared:
+            return _pytest(stage, arguments, None)
+        log = REPORTS / f"{stage.name}.log"
+        self.say(f"== {stage.name}: begins; its output is in {log.relative_to(ROOT)} ==")
+        with log.open("w") as file:
+            code = _pytest(stage, arguments, file)
+        self.say(f"\n== {stage.name}: {stage.title} ==\n{log.read_text(errors='replace').rstrip()}")
+        return code
+
+
+def run_all(stages: Sequence[Stage], arguments: list[str], *, one_at_a_time: bool) -> list[Outcome]:
+    """Run stages, lanes side by side; outcomes in the order of the stages."""
+    lanes = {"all" if one_at_a_time else stage.lane: None for stage in stages}
+    screen = Screen(shared=len(lanes) > 1)
+    stopped = threading.Event()
+
+    def run_lane(name: str) -> list[Outcome]:
+        mine = [stage for stage in stages if name in (stage.lane, "all")]
+        return [run(stage, arguments, screen) for stage in mine if not stopped.is_set()]
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        futures = [pool.submit(run_lane, name) for name in lanes]
+        try:
+            outcomes = [outcome for future in futures for outcome in future.result()]
+        finally:
+            stopped.set()  # after Ctrl-C, which pytest gets as well, no lane begins another stage
+    return sorted(outcomes, key=lambda outcome: STAGES.index(outcome.stage))
+
+
+def run(stage: Stage, arguments: list[str], screen: Screen) -> Outcome:
     """Run one stage."""
-    print(f"\n== {stage.name}: {stage.title} ==", flush=True)
     if (problem := stage.problem()) is not None:
-        print(f"not run: {problem}")
+        screen.say(f"\n== {stage.name}: not run: {problem} ==")
         return Outcome(stage, not_run=problem)
     if not (folders := stage.present()):
         return Outcome(stage, not_run=f"no tests in {', '.join(stage.folders)}")
@@ -133,7 +183,7 @@ def run(stage: Stage, arguments: list[str]) -> Outcome:
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     begin = time.monotonic()
-    code = _pytest([*folders, f"--junitxml={report}", *_parallel(stage), *arguments], stage.environment)
+    code = screen.pytest(stage, [*folders, f"--junitxml={report}", *_parallel(stage), *arguments])
     seconds = time.monotonic() - begin
     if code == NO_TESTS_COLLECTED:
         return Outcome(stage, not_run=f"no tests in {', '.join(folders)}")
@@ -141,14 +191,22 @@ def run(stage: Stage, arguments: list[str]) -> Outcome:
 
 
 def _parallel(stage: Stage) -> list[str]:
-    return ["-n", str(stage.workers), "--dist", "loadfile"] if stage.workers else []
+    return ["-n", str(stage.workers), "--dist", "worksteal"] if stage.workers else []
 
 
-def _pytest(arguments: list[str], environment: Mapping[str, str]) -> int:
+def _pytest(stage: Stage, arguments: list[str], output: IO[str] | None) -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit2", *arguments]
+    if output is None:
+        print(f"\n== {stage.name}: {stage.title} ==", flush=True)
     try:
         return subprocess.run(
-            command, cwd=ROOT, env=os.environ | environment, check=False, timeout=LIMIT_SECONDS
+            command,
+            cwd=ROOT,
+            env=os.environ | stage.environment,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+            check=False,
+            timeout=LIMIT_SECONDS,
         ).returncode
     except subprocess.TimeoutExpired:
         return -1
@@ -176,6 +234,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run the tests in stages.")
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(names)}; all by default")
     parser.add_argument("--strict", action="store_true", help="fail also on what was not run, but for Docker")
+    parser.add_argument("--one-at-a-time", action="store_true", help="no stage beside another")
     parser.add_argument("--list", action="store_true", help="show the stages")
     options, rest = parser.parse_known_args()
     if unknown := set(options.stages) - set(names):
@@ -184,17 +243,19 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{stage.name:<12} {stage.title}" for stage in chosen))
         return 0
-    return summarise([run(stage, rest) for stage in chosen], strict=options.strict)
+    begin = time.monotonic()
+    outcomes = run_all(chosen, rest, one_at_a_time=options.one_at_a_time)
+    return summarise(outcomes, time.monotonic() - begin, strict=options.strict)
 
 
-def summarise(outcomes: list[Outcome], *, strict: bool) -> int:
+def summarise(outcomes: list[Outcome], seconds: float, *, strict: bool) -> int:
     """Print what came of every stage and return the exit code."""
     print("\n== summary ==")
     for outcome in outcomes:
         print(outcome.describe())
     passed, failed = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("passed", "failed"))
     skipped = sum(sum(outcome.skips.values()) for outcome in outcomes)
-    print(f"tests: {passed} passed, {failed} failed, {skipped} skipped")
+    print(f"tests: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.0f} s")
     bad = [outcome.stage.name for outcome in outcomes if outcome.fails(strict=strict)]
     if bad:
         print(f"failed: {', '.join(bad)}" + (" (nothing may be left out in this mode)" if strict else ""))
