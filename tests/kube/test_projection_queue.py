@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from uuid6 import uuid7
 
-from partita.engine.projection import Projections, SupersededError
+from partita.engine.projection_queue import Projections, SupersededError
 from partita.settings import LimitSettings
 from partita.store.database import Database
 from partita.store.projection import ProjectionStore, RefusalRow

@@ -1,15 +1,11 @@
-"""Summaries of runs for their WorkflowRun objects: what is due, what it says, and what has been shown.
+"""Summaries of runs for their WorkflowRun objects: what a status says, made of the rows that were read for it.
 
-Purpose: the operator asks here what to write into which object's status, and says here what it wrote. Invariant: a
-revision is forgotten only when the object shows it and no newer one came in the meantime, so the status converges to
-the record whatever is killed in between. A projector of an earlier term sees that the epoch has moved on and ends.
-Trade-off: a summary may be newer than the revision it carries; the next round then writes it once more.
+Invariant: a summary is bounded however large its run is: the newest of the nodes, waits and signals, and no output that
+is large. Trade-off: what is left out is found in the record only.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -17,22 +13,14 @@ from uuid import UUID
 
 import orjson
 
-from partita.domain.errors import PartitaError
 from partita.domain.payload import Json
 from partita.domain.state.rows import Detail, ErrorInfo, Loop, RunStatus
-from partita.settings import LimitSettings
 from partita.store.details import detail_of
-from partita.store.projection import ProjectionStore, Row
+from partita.store.projection import Row
 
 NODES_SHOWN: Final = 20
 SIGNALS_SHOWN: Final = 64
 SUSPENSION_EVENTS: Final = ("SuspendRequested", "ResumeRequested")
-
-
-class SupersededError(PartitaError):
-    """Another operator has begun a later term; this one has to end."""
-
-    reason = "Superseded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,80 +118,10 @@ class Refusal:
     now: datetime
 
 
-class Projections:
-    """The engine's side of status projection, for one term of one operator."""
-
-    def __init__(self, store: ProjectionStore, limits: LimitSettings, engine_id: str, epoch: int) -> None:
-        self._store = store
-        self._limits = limits
-        self._engine_id = engine_id
-        self._epoch = epoch
-
-    async def due(self, limit: int) -> list[tuple[UUID, int]]:
-        """(run id, revision) of the statuses that are due, the longest due first. Raises SupersededError."""
-        epoch, runs = await self._store.due(limit)
-        if epoch != self._epoch:
-            raise SupersededError(f"operator: term {self._epoch} is over; the database is at {epoch}")
-        return runs
-
-    async def summaries(self, ids: Sequence[UUID], listed: Mapping[UUID, Sequence[str]]) -> list[RunSummary]:
-        """Summaries of these runs, without those that are gone or belong to no object of this engine.
-
-        ``listed``: ids of signals that stand in the spec of the run's object, so that they are among the shown ones.
-        """
-        rows = await self._store.statuses(
-            ids,
-            listed,
-            output_bytes=self._limits.status_output_bytes,
-            nodes=NODES_SHOWN,
-            signals=SIGNALS_SHOWN,
-            suspension_events=SUSPENSION_EVENTS,
-        )
-        nodes, waiting, signals = _by_run(rows.nodes), _by_run(rows.waiting), _by_run(rows.signals)
-        suspensions = {row["run_id"]: row["at"] for row in rows.suspensions}
-        return [
-            _summary(row, nodes[row["id"]], waiting[row["id"]], signals[row["id"]], suspensions.get(row["id"]))
-            for row in rows.runs
-            if row["cr_uid"] and row["engine_id"] == self._engine_id
-        ]
-
-    async def shown(self, revisions: Sequence[tuple[UUID, int]]) -> None:
-        """These revisions stand in the objects (or have none to stand in)."""
-        await self._store.done(revisions, self._epoch)
-
-    async def postpone(self, ids: Sequence[UUID], pause_ms: int) -> None:
-        """Try these runs again later."""
-        await self._store.postpone(ids, pause_ms)
-
-    async def requeue(self, shown: Sequence[tuple[UUID, int]]) -> None:
-        """Queue the runs whose record is newer than the revision that their object shows."""
-        await self._store.requeue(shown)
-
-    async def refusals(self, limit: int) -> list[Refusal]:
-        """Refusals that their objects do not show yet."""
-        return [_refusal(row) for row in await self._store.refusals_due(self._engine_id, limit)]
-
-    async def refusals_shown(self, refusals: Iterable[Refusal]) -> None:
-        """These refusals stand in the objects."""
-        shown = [(refusal.object.uid, refusal.object.generation, refusal.reason) for refusal in refusals]
-        if shown:
-            await self._store.refusals_shown(self._engine_id, shown)
-
-    async def postpone_refusals(self, refusals: Iterable[Refusal], pause_ms: int) -> None:
-        """Try these refusals again later."""
-        await self._store.postpone_refusals(self._engine_id, [refusal.object.uid for refusal in refusals], pause_ms)
-
-
-def _by_run(rows: Sequence[Row]) -> defaultdict[UUID, list[Row]]:
-    grouped: defaultdict[UUID, list[Row]] = defaultdict(list)
-    for row in rows:
-        grouped[row["run_id"]].append(row)
-    return grouped
-
-
-def _summary(
+def summary_of(
     row: Row, nodes: list[Row], waiting: list[Row], signals: list[Row], suspension_at: datetime | None
 ) -> RunSummary:
+    """A run's summary, of the rows that were read for it."""
     return RunSummary(
         run_id=row["id"],
         revision=row["revision"],
@@ -266,7 +184,8 @@ def _signal(row: Row) -> SignalSummary:
     return SignalSummary(id=row["id"], state=state, message=row["refused"] or "")
 
 
-def _refusal(row: Row) -> Refusal:
+def refusal_of(row: Row) -> Refusal:
+    """A refusal, of its row."""
     return Refusal(
         object=ObjectRef(
             uid=row["cr_uid"], namespace=row["cr_namespace"], name=row["cr_name"], generation=row["cr_generation"]

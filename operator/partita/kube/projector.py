@@ -16,7 +16,8 @@ from typing import Any
 from uuid import UUID
 
 from partita.domain.errors import ConflictError, NotFoundError, PartitaError, UnavailableError
-from partita.engine.projection import ObjectRef, Projections, Refusal, RunSummary
+from partita.engine.projection import ObjectRef, Refusal, RunSummary
+from partita.engine.projection_queue import Projections
 from partita.engine.service import TickingService
 from partita.kube.client import KubeClient
 from partita.kube.mirror import Mirror, Seen

@@ -16,7 +16,7 @@ from kopf import OperatorRegistry
 
 from partita.engine.duties import Duties
 from partita.engine.engine import Engine
-from partita.engine.projection import Projections
+from partita.engine.projection_queue import Projections
 from partita.engine.reconcile import Installation, Reconciler
 from partita.engine.supervisor import Supervisor
 from partita.kube.absence import absent
