@@ -12,6 +12,7 @@ from uuid import UUID
 
 from partita.domain.errors import EngineError
 from partita.domain.model import Definition
+from partita.domain.names import SIGNAL_IDENTITY
 from partita.domain.state import absorb, decide, foresee, merge
 from partita.domain.state.effects import Effects
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
@@ -234,7 +235,9 @@ async def _load_versions(connection: Connection, sql: Sql, needs: list[tuple[Gro
 
 
 def _signals(event: Event | None) -> list[str]:
-    """Ids of the signals that an event carries."""
-    if isinstance(event, SignalReceived):
-        return [event.id]
-    return [signal.id for signal in event.signals] if isinstance(event, ControlsApplied) else []
+    """Ids of the signals that an event carries. One of a wrong form cannot have been seen, and the database may not
+    even take it as a question; the decision refuses it.
+    """
+    signals = event.signals if isinstance(event, ControlsApplied) else (event,)
+    ids = [signal.id for signal in signals if isinstance(signal, SignalReceived)]
+    return [id_ for id_ in ids if not SIGNAL_IDENTITY.problem(id_)]
