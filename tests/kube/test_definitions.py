@@ -205,3 +205,17 @@ async def test_tasks_of_unknown_types_are_no_concern_of_the_operator(
         await here.create(run("one", "other"))
         status = await here.phase("one", "Running")
     assert status["nodes"][0]["state"] == "Queued"
+
+
+async def test_a_run_of_a_definition_that_was_not_accepted_says_so(
+    here: Namespace, operator_settings: Settings
+) -> None:
+    async with operating(here, operator_settings):
+        await here.create(definition("broken", BROKEN))
+        await here.create(run("one", "broken"))
+        words = f"WorkflowDefinition {here.name}/broken: was not accepted: spec.nodes"
+        status = await here.run_until("one", lambda status: words in status.get("message", ""), "told")
+        assert status["message"].endswith(f"; try: kubectl describe wfd broken -n {here.name}")
+        assert condition(status, "Accepted", "reason") == "DefinitionNotFound"
+        await here.client.patch(DEFINITIONS.path(here.name, "broken"), {"spec": {"nodes": CHAIN}})
+        await here.run_until("one", lambda status: bool(status.get("runId")), "begun")

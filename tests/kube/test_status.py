@@ -8,9 +8,12 @@ from uuid import UUID
 import orjson
 import pytest
 
+from partita.domain.manifest import parse_definition
+from partita.domain.model import Definition
 from partita.domain.state.rows import ErrorInfo, Loop, RunStatus, TimerKind
 from partita.engine.projection import ObjectRef, Refusal, SignalSummary, WaitSummary
 from partita.kube.status import refusal_status, run_status
+from tests.kube.operated import definition, task
 from tests.kube.summaries import RUN_ID, T0, at, node, summary
 
 
@@ -223,3 +226,34 @@ def test_a_refused_run_has_failed_for_good() -> None:
     assert conditions(shown)["Completed"] == ("True", "InvalidInput")
     assert conditions(shown)["Succeeded"] == ("False", "InvalidInput")
     assert {each["observedGeneration"] for each in shown["conditions"]} == {2}
+
+
+def _flow() -> Definition:
+    nodes = [task("zeta", undo={"task": {"type": "echo"}}), task("alpha"), task("mid", dependsOn=["alpha"])]
+    found, problems = parse_definition(definition("flow", nodes, **{"finally": {"nodes": [task("audit")]}}))
+    assert found is not None, problems
+    return found
+
+
+def test_nodes_stand_in_the_order_of_the_definition_with_their_stages() -> None:
+    shown = (
+        node("zeta~undo", "Failed"),
+        node("audit", "Queued"),
+        node("alpha", "Completed"),
+        node("zeta", "Completed"),
+    )
+    status = run_status(summary(nodes=shown), flow=_flow())
+    assert [(each["name"], each.get("stage", "main"), each["state"]) for each in status["nodes"]] == [
+        ("zeta", "main", "Completed"),
+        ("alpha", "main", "Completed"),
+        ("mid", "main", "Pending"),
+        ("zeta~undo", "undo", "Failed"),
+        ("audit", "finally", "Queued"),
+    ]
+
+
+def test_a_status_without_room_keeps_the_nodes_that_people_look_for() -> None:
+    first = (node("zeta~undo", "Failed"), node("mid", "Queued"))
+    more = tuple(node(f"n{number}", "Completed", message="x") for number in range(18))
+    shorter = run_status(summary(nodes=(*first, *more)), 1_750, flow=_flow())
+    assert [each["name"] for each in shorter["nodes"]] == ["mid", "n0", "n1", "n2", "zeta~undo"]

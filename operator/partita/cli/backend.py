@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from partita.domain.errors import PartitaError
 from partita.domain.payload import Json
 
 
@@ -168,6 +169,19 @@ class Submitted:
         return self.id or self.name
 
 
+class PartlySubmittedError(PartitaError):
+    """A document failed after others had been applied."""
+
+    reason = "PartlySubmitted"
+
+    def __init__(self, done: tuple[Submitted, ...], error: PartitaError) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self.done = done
+        """What was applied."""
+        self.error = error
+        """Why the rest was not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
     """Which runs a list shows, newest first."""
@@ -205,7 +219,10 @@ class Backend(Protocol):
     """
 
     async def submit(self, namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[Submitted]:
-        """Deploy definitions and start runs, in the order written; all are checked before the first is applied."""
+        """Deploy the definitions, then start the runs; all are checked before the first is applied.
+
+        Raises PartlySubmittedError when one fails nevertheless after others were applied.
+        """
 
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run; raises NotFoundError."""

@@ -38,7 +38,7 @@ def check_file(file: Path) -> list[Finding]:
         documents = read_documents(file)
     except InvalidError as error:
         return [Finding(str(file), 0, "", "", error.problems)]
-    known: dict[str, Definition] = {}
+    known = _definitions(documents)
     return [
         Finding(str(file), number, _kind(document), _name(document), _problems(document, known))
         for number, document in enumerate(documents, 1)
@@ -48,7 +48,7 @@ def check_file(file: Path) -> list[Finding]:
 def checked(namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[dict[str, Any]]:
     """The documents in the namespaces that they name, else in this one; raises InvalidError with all problems."""
     found: list[Problem] = []
-    known: dict[str, Definition] = {}
+    known = _definitions(documents)
     for document in documents:
         title = f"{_kind(document)} {_name(document)}".rstrip()
         kind = _kind(document)
@@ -59,14 +59,17 @@ def checked(namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[dic
     return [{**document, "metadata": {"namespace": namespace, **document["metadata"]}} for document in documents]
 
 
-def _problems(document: Mapping[str, Any], known: dict[str, Definition]) -> tuple[Problem, ...]:
-    """What is wrong with a document; a good definition is remembered for the runs after it."""
+def _definitions(documents: Sequence[Mapping[str, Any]]) -> dict[str, Definition]:
+    """The good definitions among documents, by name."""
+    parsed = [parse_definition(each)[0] for each in documents if _kind(each) == "WorkflowDefinition"]
+    return {definition.name: definition for definition in parsed if definition is not None}
+
+
+def _problems(document: Mapping[str, Any], known: Mapping[str, Definition]) -> tuple[Problem, ...]:
+    """What is wrong with a document; the input of a run is checked where its definition is known."""
     kind = _kind(document)
     if kind == "WorkflowDefinition":
-        definition, problems = parse_definition(document)
-        if definition is not None:
-            known[definition.name] = definition
-        return problems
+        return parse_definition(document)[1]
     if kind == "WorkflowRun":
         return _run_problems(document, known)
     return () if kind == "WorkflowEngine" else (_unknown_kind(kind),)

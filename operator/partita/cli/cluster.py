@@ -13,10 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunLine, RunList, RunQuery, Submitted
-from partita.cli.checks import checked
 from partita.cli.names import get_command, is_run_id
-from partita.cli.objects import detail_of, newest_first, run_line, status_of
-from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem, UnavailableError
+from partita.cli.nodes import require_nodes
+from partita.cli.objects import detail_of, newest_first, readable, run_line, status_of
+from partita.cli.plan import Planned, in_order, planned
+from partita.domain.errors import (
+    ConflictError,
+    DefinitionNotFoundError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    Problem,
+    UnavailableError,
+)
+from partita.domain.model import Definition
 from partita.domain.payload import Json
 from partita.kube.client import JSON_PATCH, KubeClient
 from partita.kube.connection import current_namespace, load_connection
@@ -62,11 +72,27 @@ class ClusterBackend:
         await self._client.close()
 
     async def submit(self, namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[Submitted]:
-        """Apply definitions and create runs: all are checked here, then tried by the API server, then applied."""
-        bodies = checked(namespace or self._namespace, documents)
-        for body in bodies:
-            await self._put(body, dry_run=True)
-        return [_submitted(*await self._put(body, dry_run=False)) for body in bodies]
+        """Apply definitions, then create runs: all are checked here, then tried by the API server, then applied."""
+        plan = await planned(namespace or self._namespace, documents, self._definition)
+        for each in plan:
+            await self._put(each.body, dry_run=True)
+        return await in_order(plan, self._apply)
+
+    async def _apply(self, planned: Planned) -> Submitted:
+        return _submitted(*await self._put(planned.body, dry_run=False))
+
+    async def _definition(self, namespace: str, name: str, version: int | None = None) -> Definition | None:
+        """What an object says; None for another version than its own, and where the person may not read it."""
+        try:
+            item = await self._client.get(DEFINITIONS.path(namespace, name))
+        except ForbiddenError:
+            return None
+        except NotFoundError as error:
+            if _no_such_kind(error):
+                raise _not_installed() from error
+            words = f"WorkflowDefinition {namespace}/{name}: does not exist"
+            raise DefinitionNotFoundError(words, hint=f"kubectl get wfd -n {namespace}") from error
+        return readable(item, version)
 
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run, by its object's name or by its run id."""
@@ -145,6 +171,7 @@ class ClusterBackend:
     async def cancel_nodes(self, namespace: str, run: str, nodes: Sequence[str], reason: str) -> bool:
         """Add to ``spec.cancelNodes``, which only grows; guarded, so that nobody else's names are lost."""
         del reason  # the object has no field for it
+        await self._require_nodes(namespace, run, nodes)
         for _ in range(_TRIES - 1):
             try:
                 return await self._add_nodes(namespace, run, nodes)
@@ -152,6 +179,18 @@ class ClusterBackend:
                 if isinstance(error, RunFinishedError):
                     raise
         return await self._add_nodes(namespace, run, nodes)
+
+    async def _require_nodes(self, namespace: str, run: str, nodes: Sequence[str]) -> None:
+        """Raise NotFoundError for a name that the definition does not have, where the version is known."""
+        item = await self._find(namespace, run)
+        _require_unfinished(item, run)
+        place = (item["metadata"]["namespace"], item["spec"]["definitionRef"]["name"])
+        try:
+            flow = await self._definition(*place, status_of(item).get("version"))
+        except NotFoundError:
+            return  # deleted since, or deployed without an object
+        if flow is not None:
+            require_nodes(run, namespace, nodes, flow)
 
     async def _add_nodes(self, namespace: str, run: str, nodes: Sequence[str]) -> bool:
         item = await self._find(namespace, run)

@@ -6,18 +6,19 @@ Invariant: what it changes goes through the coordinator like any other change; w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunList, RunQuery, Submitted
-from partita.cli.checks import checked
+from partita.cli.clashes import refuse_clashes
 from partita.cli.inspect import flow_of, read_node, read_run
 from partita.cli.names import get_command, is_run_id
+from partita.cli.nodes import require_nodes
+from partita.cli.plan import Planned, in_order, planned
 from partita.cli.shown import run_line, waits_listed
 from partita.cli.who import person
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
-from partita.domain.manifest import parse_run
-from partita.domain.nearest import did_you_mean
+from partita.domain.model import Definition
 from partita.domain.payload import Json, Payload
 from partita.domain.places import shortened
 from partita.domain.state.events import (
@@ -64,8 +65,13 @@ class DatabaseBackend:
         await self._engine.close()
 
     async def submit(self, namespace: str, documents: Sequence[Mapping[str, Json]]) -> list[Submitted]:
-        """Deploy definitions and start runs, in the order written; all are checked before the first is applied."""
-        return [await self._put(document) for document in checked(namespace or _NAMESPACE, documents)]
+        """Deploy the definitions, then start the runs; all are checked before the first is applied."""
+        plan = await planned(namespace or _NAMESPACE, documents, self._definition)
+        await refuse_clashes(self._engine.database, plan)
+        return await in_order(plan, self._put)
+
+    async def _definition(self, namespace: str, name: str, version: int | None) -> Definition:
+        return (await self._engine.resolve(namespace, name, version)).definition
 
     async def get(self, namespace: str, run: str) -> RunDetail:
         """One run, with every node of its definition and the children that it started."""
@@ -115,12 +121,8 @@ class DatabaseBackend:
     async def cancel_nodes(self, namespace: str, run: str, nodes: Sequence[str], reason: str) -> bool:
         """Cancel the unsettled ones of these nodes; a name that the run does not have is an error."""
         identity = await self._id(namespace, run)
-        flow = await flow_of(self._engine, await reads.get_run(self._engine.database, identity))
-        known = [*flow.nodes, *(flow.finally_.nodes if flow.finally_ is not None else ())]
-        for name in nodes:
-            if name not in known:
-                hint = get_command(run, namespace)
-                raise NotFoundError(f"run {run}: has no node {name}{did_you_mean(name, known)}", hint=hint)
+        detail = await reads.get_run(self._engine.database, identity)
+        require_nodes(run, namespace, nodes, await flow_of(self._engine, detail))
         await self._apply(namespace, str(identity), CancelRequested(nodes=tuple(nodes), reason=reason, by=self._by))
         return True
 
@@ -133,18 +135,15 @@ class DatabaseBackend:
     async def _id(self, namespace: str, run: str) -> UUID:
         return await run_id(self._engine.database, namespace, run)
 
-    async def _put(self, document: Mapping[str, Any]) -> Submitted:
-        metadata = document["metadata"]
-        kind, namespace, name = document["kind"], metadata["namespace"], metadata.get("name", "")
-        if kind == "WorkflowDefinition":
-            deployed = await self._engine.deploy(namespace, name, document["spec"], created_by=self._by)
+    async def _put(self, planned: Planned) -> Submitted:
+        metadata = planned.body["metadata"]
+        kind, namespace, name = planned.body["kind"], planned.namespace, metadata.get("name", "")
+        if planned.run is None:
+            deployed = await self._engine.deploy(namespace, name, planned.body["spec"], created_by=self._by)
             result = f"version {deployed.version} {'deployed' if deployed.created else 'unchanged'}"
             return Submitted(kind=kind, namespace=namespace, name=name, id="", result=result)
-        run, problems = parse_run(document)
-        if run is None:
-            raise InvalidError(f"WorkflowRun {name}", problems)
-        controls = controls_in(run, generation=1, by=self._by)
-        reply = await self._engine.start(start_request(run, controls, namespace=namespace, by=self._by))
+        controls = controls_in(planned.run, generation=1, by=self._by)
+        reply = await self._engine.start(start_request(planned.run, controls, namespace=namespace, by=self._by))
         result = "created" if reply.created else "unchanged"
         return Submitted(kind=kind, namespace=namespace, name=name, id=str(reply.run_id), result=result)
 

@@ -10,8 +10,27 @@ from datetime import datetime
 from typing import Any
 
 from partita.cli.backend import ChildLine, NodeLine, RunDetail, RunLine
+from partita.domain.errors import DefinitionNotFoundError
+from partita.domain.manifest import parse_definition
+from partita.domain.model import Definition
 from partita.domain.payload import Json
 from partita.domain.state.rows import Stage, is_undo
+from partita.kube.words import describe, not_accepted
+
+
+def readable(item: Mapping[str, Any], version: int | None) -> Definition | None:
+    """What a WorkflowDefinition object says, if it is what runs of this version take.
+
+    Raises DefinitionNotFoundError where no version of it was ever accepted.
+    """
+    status = status_of(item)
+    definition, problems = parse_definition(item)
+    if definition is not None:
+        return definition if version is None or version == status.get("version") else None
+    if not status.get("version"):
+        place = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        raise DefinitionNotFoundError(not_accepted(place, problems[0]), hint=describe(item["metadata"]))
+    return None
 
 
 def status_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -55,7 +74,7 @@ def _node(node: Mapping[str, Any]) -> NodeLine:
     child = node.get("runId")
     return NodeLine(
         name=node["name"],
-        stage=Stage.UNDO.value if is_undo(node["name"]) else Stage.MAIN.value,
+        stage=node.get("stage") or (Stage.UNDO if is_undo(node["name"]) else Stage.MAIN).value,
         state=node["state"],
         attempt=node.get("attempt", 0),
         message=node.get("message", ""),

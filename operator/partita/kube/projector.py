@@ -16,11 +16,13 @@ from typing import Any
 from uuid import UUID
 
 from partita.domain.errors import ConflictError, NotFoundError, PartitaError, UnavailableError
+from partita.domain.model import Definition
 from partita.engine.projection import ObjectRef, Refusal, RunSummary
 from partita.engine.projection_queue import Projections
 from partita.engine.service import TickingService
 from partita.kube.client import KubeClient
 from partita.kube.mirror import Mirror, Seen
+from partita.kube.refusals import not_accepted_yet
 from partita.kube.resources import RUNS
 from partita.kube.signals import prune
 from partita.kube.status import refusal_status, run_status
@@ -56,8 +58,11 @@ class Projector(TickingService):
         concurrency: int = 16,
         status_bytes: int = 16_384,
         before_write: Callable[[], Awaitable[None]] | None = None,
+        flow_of: Callable[[RunSummary], Awaitable[Definition | None]] | None = None,
     ) -> None:
+        """``flow_of``: what a run executes, for the order and the stages of its nodes."""
         super().__init__("projector")
+        self._flow_of = flow_of
         self._client = client
         self._projections = projections
         self._mirror = mirror
@@ -105,7 +110,8 @@ class Projector(TickingService):
         if run is None:
             return 0
         seen = self._mirror.get(run.object.uid)
-        status = run_status(run, self._status_bytes, seen.unsupported if seen else ())
+        flow = await self._flow_of(run) if self._flow_of is not None else None
+        status = run_status(run, self._status_bytes, seen.unsupported if seen else (), flow)
         return await self._write(Write(run.object, run.revision, status))
 
     async def _show_refusals(self) -> None:
@@ -117,7 +123,8 @@ class Projector(TickingService):
                 await self._projections.postpone_refusals([refusal], pause)
 
     async def _show_refusal(self, refusal: Refusal) -> int:
-        return await self._write(Write(refusal.object, 0, refusal_status(refusal)))
+        known = await not_accepted_yet(self._client, refusal)
+        return await self._write(Write(refusal.object, 0, refusal_status(known)))
 
     async def _write(self, write: Write) -> int:
         """Bring a status into its object; 0 when it is there or has no object, else ms until the next try."""

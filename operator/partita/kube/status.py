@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import orjson
 
-from partita.domain.state.rows import TERMINAL, RunStatus
+from partita.domain.model import Definition
+from partita.domain.state.rows import TERMINAL, RunStatus, Stage
 from partita.engine.projection import NodeSummary, Refusal, RunSummary, SignalSummary, WaitSummary
 from partita.kube.conditions import Condition, clip, manifests, milliseconds
+from partita.kube.stages import complete, staged
 from partita.kube.words import MESSAGE_LIMIT, error_text, message_of, node_message, waiting_for
 
 Status = dict[str, Any]
@@ -25,13 +27,17 @@ _TYPE_LIMIT: Final = 128
 _ERROR_LIMIT: Final = 2048
 
 
-def run_status(run: RunSummary, limit: int = 16_384, unsupported: tuple[str, ...] = ()) -> Status:
+def run_status(
+    run: RunSummary, limit: int = 16_384, unsupported: tuple[str, ...] = (), flow: Definition | None = None
+) -> Status:
     """Status of an object that has a run.
 
-    ``limit``: most bytes, as JSON. ``unsupported``: controls in the spec that have no effect.
+    ``limit``: most bytes, as JSON. ``unsupported``: controls in the spec that have no effect. ``flow``: what the run
+    executes, which gives its nodes their order and stages; without it they stand as they come.
     """
+    whole = run if flow is None else replace(run, nodes=complete(run.nodes, flow))
     for shrink in _SHRINKS:
-        status = _run_status(shrink(run), unsupported)
+        status = _run_status(shrink(whole), unsupported, flow)
         if len(orjson.dumps(status)) <= limit:
             break
     return status
@@ -63,7 +69,7 @@ def refusal_status(refusal: Refusal) -> Status:
     }
 
 
-def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
+def _run_status(run: RunSummary, unsupported: tuple[str, ...], flow: Definition | None) -> Status:
     return {
         "observedGeneration": run.object.generation,
         "revision": run.revision,
@@ -79,7 +85,7 @@ def _run_status(run: RunSummary, unsupported: tuple[str, ...]) -> Status:
         "finishedAt": milliseconds(run.finished_at) if run.finished_at else None,
         "lastSyncTime": milliseconds(run.now),
         "signals": [_signal(signal) for signal in run.signals] or None,
-        "nodes": [_node(node, run.waits) for node in run.nodes] or None,
+        "nodes": [_node(node, run.waits, stage) for node, stage in staged(run.nodes, flow)] or None,
         "output": run.output if isinstance(run.output, dict) else None,
         "conditions": manifests(_run_conditions(run, unsupported), run.object.generation),
     }
@@ -108,10 +114,11 @@ def _signal(signal: SignalSummary) -> Status:
     return {"id": signal.id, "state": signal.state, **message}
 
 
-def _node(node: NodeSummary, waits: tuple[WaitSummary, ...]) -> Status:
+def _node(node: NodeSummary, waits: tuple[WaitSummary, ...], stage: Stage) -> Status:
     message = node_message(node, waits)
     return {
         "name": node.name,
+        **({"stage": stage.value} if stage is not Stage.MAIN else {}),
         "state": node.state,
         "attempt": node.attempt,
         **({"message": message} if message else {}),

@@ -36,6 +36,7 @@ from partita.kube.resources import RUNS
 from partita.kube.resync import Actions, Resync, Scope
 from partita.kube.retrying import retrying
 from partita.kube.runs import Runs, Waiting
+from partita.kube.stages import flow_of
 from partita.kube.stopping import first_of
 from partita.kube.ttl import TimeToLive
 from partita.settings import Settings
@@ -119,6 +120,7 @@ class Term:
             self._mirror,
             status_bytes=self._settings.limits.status_bytes,
             before_write=self._options.before_write,
+            flow_of=partial(flow_of, self._engine),
         )
 
     def _resync(self, runs: Runs, definitions: Definitions, kopf: EmbeddedKopf) -> Resync:

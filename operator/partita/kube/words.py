@@ -5,7 +5,7 @@ Invariant: pure, and the same facts give the same words wherever they are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from partita.domain.state.rows import TERMINAL, ErrorInfo, Loop, RunStatus, TimerKind
@@ -95,3 +95,13 @@ def node_message(node: NodeSummary, waits: Iterable[WaitSummary]) -> str:
         own = (wait for wait in waits if wait.node == node.name and (wait.kind == CHILD or wait.child is None))
         words += map(_wait, own)
     return clip("; ".join(word for word in words if word), MESSAGE_LIMIT)
+
+
+def not_accepted(place: str, problem: object) -> str:
+    """Why no run of a definition can start although its object exists; ``place`` is namespace/name."""
+    return f"WorkflowDefinition {place}: was not accepted: {problem}"
+
+
+def describe(metadata: Mapping[str, str]) -> str:
+    """The command that shows all problems of a definition."""
+    return f"kubectl describe wfd {metadata['name']} -n {metadata['namespace']}"

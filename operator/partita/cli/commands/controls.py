@@ -12,6 +12,7 @@ from partita.cli import names, options
 from partita.cli.backend import Backend
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import json_value
+from partita.cli.nodes import settled
 from partita.cli.output import Format, note, print_json
 from partita.cli.who import person
 from partita.domain.errors import InvalidError, Problem
@@ -101,7 +102,9 @@ def cancel(
             help="Cancel only this node while the run goes on; repeatable.",
         ),
     ] = None,
-    mode: Annotated[Mode, typer.Option("--mode", help="Now skips undo and finally.")] = Mode.GRACEFUL,
+    mode: Annotated[
+        Mode, typer.Option("--mode", case_sensitive=False, help="Now skips undo and finally.")
+    ] = Mode.GRACEFUL,
     reason: Annotated[
         str,
         typer.Option(
@@ -123,18 +126,32 @@ def cancel(
         problem = Problem("--mode", "Now ends the whole run; expected --node without it")
         raise InvalidError("cancel", (problem,), hint=f"partita cancel {run} --node {nodes[0]}")
 
+    target = options.target(database_url, kubeconfig, context)
+    if nodes:
+        _cancel_nodes(run, namespace, nodes, reason, output, target)
+        return
+
     async def work(backend: Backend) -> bool:
-        if nodes:
-            return await backend.cancel_nodes(namespace, run, nodes, reason)
         return await backend.cancel(namespace, run, mode.value, reason)
 
-    answered = on_backend(options.target(database_url, kubeconfig, context), work)
-    if nodes:
-        record: dict[str, object] = {"run": run, "cancelNodes": list(nodes), "answered": answered}
-        _say(record, output, _sentence(run, f"cancel of {', '.join(nodes)} requested", answered))
-    else:
-        record = {"run": run, "cancel": mode.value, "answered": answered}
-        _say(record, output, _sentence(run, "cancel requested", answered))
+    answered = on_backend(target, work)
+    record: dict[str, object] = {"run": run, "cancel": mode.value, "answered": answered}
+    _say(record, output, _sentence(run, "cancel requested", answered))
+
+
+def _cancel_nodes(
+    run: str, namespace: str, nodes: tuple[str, ...], reason: str, output: Format, target: Target
+) -> None:
+    async def work(backend: Backend) -> tuple[dict[str, str], bool]:
+        ended = settled((await backend.get(namespace, run)).nodes, nodes)
+        return ended, await backend.cancel_nodes(namespace, run, nodes, reason)
+
+    ended, answered = on_backend(target, work)
+    record = {"run": run, "cancelNodes": list(nodes), "answered": answered, "settled": ended}
+    asked = [name for name in nodes if name not in ended]
+    words = [f"cancel of {', '.join(asked)} requested"] if asked else []
+    words += [f"{name} is {state} already, nothing to cancel" for name, state in ended.items()]
+    _say(record, output, _sentence(run, "; ".join(words), answered))
 
 
 def _suspend(run: str, namespace: str, output: Format, target: Target, *, suspended: bool) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from partita.cli import names, options
-from partita.cli.backend import Backend, NodeDetail, NodeQuery, RunDetail, Submitted
+from partita.cli.backend import Backend, NodeDetail, NodeQuery, PartlySubmittedError, RunDetail, Submitted
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import read_documents
 from partita.cli.draw import drawing, node_picture, picture
@@ -32,16 +33,23 @@ def submit(
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
 ) -> None:
-    """Deploy the definitions and start the runs of a manifest file; all of it is checked first."""
+    """Deploy the definitions, then start the runs of a manifest file; all of it is checked first."""
     documents = read_documents(file)
     target = options.target(database_url, kubeconfig, context)
 
     async def work(backend: Backend) -> list[Submitted]:
         return await backend.submit(namespace, documents)
 
-    done = on_backend(target, work)
+    try:
+        _show_submitted(on_backend(target, work), output)
+    except PartlySubmittedError as error:
+        _show_submitted(error.done, output)
+        raise error.error from error
+
+
+def _show_submitted(done: Sequence[Submitted], output: Format) -> None:
     if output is Format.JSON:
-        print_json(done)
+        print_json([*done])
         return
     rows = [(item.kind, item.namespace, item.name, item.result, item.id) for item in done]
     print_table(("kind", "namespace", "name", "result", "run id"), rows, empty="nothing to submit")
