@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import yaml
 
 from partita.domain.manifest import parse_definition
 from partita.domain.model import Definition
+
+_NAMED = re.compile(r": node \w+: ")
 
 
 def task(name: str, **fields: Any) -> dict[str, Any]:
@@ -34,10 +37,10 @@ def definition(*nodes: Any, **spec: Any) -> Definition:
 
 
 def problems(*nodes: Any, **spec: Any) -> list[str]:
-    """Every problem as ``path: message``."""
+    """Every problem as ``path: message``, without the names of nodes before the messages."""
     found, listed = parse_definition(manifest(*nodes, **spec))
     assert (found is None) == bool(listed)
-    return [str(problem) for problem in listed]
+    return [_NAMED.sub(": ", str(problem), count=1) for problem in listed]
 
 
 def cases(name: str, key: str) -> list[tuple[Any, list[str]]]:

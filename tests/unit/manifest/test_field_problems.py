@@ -38,9 +38,9 @@ def test_all_problems_are_listed_at_once() -> None:
     found = problems(task("a", timeout="x", dependsOn=["c"]), task("b", priority=9), failFast=1)
     assert [line.split(":")[0] for line in found] == [
         "spec.nodes[0].timeout",
+        "spec.nodes[0].dependsOn[0]",
         "spec.nodes[1].priority",
         "spec.failFast",
-        "spec.nodes[0].dependsOn[0]",
     ]
 
 

@@ -232,8 +232,8 @@ def test_there_are_at_most_32_subflows_and_nodes_of_finally() -> None:
     subflows = [{"name": f"s{n}", "nodes": [task("a")]} for n in range(33)]
     final = {"nodes": [task(f"f{n}") for n in range(33)]}
     assert problems(subflows=subflows, **{"finally": final}) == [
-        "spec.finally.nodes: has 33 entries; expected 1 to 32",
         "spec.subflows: has 33 entries; expected at most 32",
+        "spec.finally.nodes: has 33 entries; expected 1 to 32",
     ]
     assert (limits.SUBFLOWS, limits.FINALLY_NODES) == (32, 32)
 
@@ -248,7 +248,7 @@ def test_every_mistake_of_every_flow_is_listed_at_once() -> None:
     assert [line.split(": ")[0] for line in found] == [
         "spec.nodes[0].timeout",
         "spec.subflows[0].nodes[0].input.a",
-        "spec.output.x",
-        "spec.finally.nodes[0].dependsOn[0]",
         "spec.subflows[0].nodes[0].input.b",
+        "spec.finally.nodes[0].dependsOn[0]",
+        "spec.output.x",
     ]

@@ -88,8 +88,8 @@ def test_nodes_of_subflows_and_finally_are_looked_at_too() -> None:
     last = [END, compute("c", dependsOn=["end"])]
     found = problems(subflows=[{"name": "s", "nodes": inner}], **{"finally": {"nodes": last}})
     assert found == [
-        f"spec.finally.nodes[1].dependsOn[0]: node c {ENDED}",
         f"spec.subflows[0].nodes[1].dependsOn[0]: node b {ENDED}",
+        f"spec.finally.nodes[1].dependsOn[0]: node c {ENDED}",
     ]
 
 

@@ -25,6 +25,8 @@ LINTED: dict[str, list[dict[str, Any]]] = {
     "both branches of a choice": [*CHOICE, task("d", dependsOn=["b", "c"])],
     "more branches than are taken": [*CHOICE, task("d", dependsOn=["b", "c"], joinCount=2)],
     "something after the end": [{"name": "f", "fail": {"type": "refused"}}, task("a", dependsOn=["f"])],
+    "a constant that does not exist": [task("a", input={"x": "${config.limit}"})],
+    "an expression of another language": [task("a", input={"x": "{{input.x}} $(nodes.b.output)"})],
     "a source twice": [task("a"), task("b", dependsOn=["a", "a"])],
 }
 
@@ -59,4 +61,6 @@ def test_what_cannot_be_executed_fails_beside_any_number_of_lint(tier: dict[str,
     with pytest.raises(InvalidError) as caught:
         definition_from_spec({"nodes": [*odd, task("z", retry=[tier])]}, name="x")
     assert len(caught.value.problems) == 1
-    assert str(caught.value.problems[0]).startswith(f"spec.nodes[{PROBLEMS}].retry[0].{problem}")
+    path, message = problem.split(": ")
+    assert caught.value.problems[0].path == f"spec.nodes[{PROBLEMS}].retry[0].{path}"
+    assert caught.value.problems[0].message.startswith(f"node z: {message}")

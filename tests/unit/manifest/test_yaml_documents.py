@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from partita.domain.errors import InvalidError
 from partita.domain.manifest import load_documents
+from partita.domain.manifest.scalars import BOOLEAN_WORDS
 from tests.unit.manifest.yaml_table import GOLDEN, KEYS
 
 
@@ -53,7 +54,9 @@ def test_anchors_and_merges() -> None:
     [
         ("a: 1\na: 2\n", "line 2: the key 'a' stands twice in this object"),
         ("x:\n  w: 1\n  'w': 2\n", "line 3: the key 'w' stands twice in this object"),
-        ("yes: 1\n'true': 2\n", "line 2: the key 'true' stands twice in this object"),
+        ("True: 1\n'true': 2\n", "line 2: the key 'true' stands twice in this object"),
+        ("a: {n: 1}\n", 'line 1: YAML reads the key n as false; quote it: "n"'),
+        ("a: [{On: 1}]\n", 'line 1: YAML reads the key On as true; quote it: "On"'),
         ("- 1\n", "line 1: the document is not an object; expected apiVersion, kind, metadata and spec"),
         ("text\n", "line 1: the document is not an object; expected apiVersion, kind, metadata and spec"),
         ("a: [1\n", "line 2: is not YAML: did not find expected ',' or ']'"),
@@ -72,6 +75,39 @@ def test_files_with_a_mistake(text: str, expected: str) -> None:
     with pytest.raises(InvalidError) as caught:
         load_documents(text)
     assert [str(problem) for problem in caught.value.problems] == [expected]
+
+
+@pytest.mark.parametrize("word", BOOLEAN_WORDS)
+def test_words_that_yaml_takes_for_booleans_are_refused_as_keys(word: str) -> None:
+    for written in (word, word.capitalize(), word.upper()):
+        with pytest.raises(InvalidError, match=f'quote it: "{written}"'):
+            load_documents(f"a: {{{written}: 1}}")
+        assert read(f"a: {{'{written}': 1}}") == {"a": {written: 1}}
+
+
+BROKEN = """\
+apiVersion: partita.dev/v1alpha1
+kind: WorkflowDefinition
+metadata: {name: x}
+spec:
+  nodes:
+    - {name: a, compute: {n: 1}}
+    - {name: b, name: b, tsk: {type: x}}
+"""
+
+
+def test_a_refused_key_hides_nothing_else() -> None:
+    with pytest.raises(InvalidError) as caught:
+        load_documents(BROKEN)
+    assert [problem.path for problem in caught.value.problems] == [
+        "line 6",
+        "line 7",
+        "spec.nodes[1]",
+        "spec.nodes[1].tsk",
+    ]
+    with pytest.raises(InvalidError) as caught:
+        load_documents(f"kind: Other\n---\n{BROKEN}")
+    assert caught.value.problems[-1].path == "document 2: spec.nodes[1].tsk"
 
 
 def test_aliases_that_expand_without_end_are_refused() -> None:

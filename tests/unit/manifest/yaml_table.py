@@ -87,10 +87,9 @@ GOLDEN: Final[list[tuple[str, Any]]] = [
 
 KEYS: Final[list[tuple[str, str]]] = [
     ("a", "a"),
-    ("y", "true"),
-    ("on", "true"),
-    ("n", "false"),
     ("'y'", "y"),
+    ("true", "true"),
+    ("False", "false"),
     ("1", "1"),
     ("017", "15"),
     ("1.5", "1.5"),

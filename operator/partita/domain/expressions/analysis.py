@@ -12,6 +12,8 @@ from typing import Final
 
 from partita.domain.expressions.errors import ExpressionSyntaxError
 from partita.domain.expressions.functions import FUNCTIONS, Function
+from partita.domain.expressions.parser import MACROS
+from partita.domain.expressions.paths import path_of
 from partita.domain.expressions.syntax import Call, Comprehension, Ident, Index, Literal, Select, Syntax, children
 from partita.domain.expressions.values import TYPE_NAMES
 from partita.domain.nearest import did_you_mean
@@ -39,6 +41,22 @@ TYPES: Final = frozenset(TYPE_NAMES.values())
 """Identifiers that stand for a type, to be compared with ``type(x)``."""
 
 
+_ELSEWHERE_CALLED: Final = {
+    **dict.fromkeys(("len", "length", "count"), "size"),
+    **dict.fromkeys(("str", "toString", "to_string"), "string"),
+    **dict.fromkeys(("toLower", "lowerAscii", "toLowerCase", "downcase"), "lower"),
+    **dict.fromkeys(("toUpper", "upperAscii", "toUpperCase", "upcase"), "upper"),
+    **dict.fromkeys(("float", "number"), "double"),
+    **dict.fromkeys(("toJson", "tojson", "toJSON"), "json.encode"),
+    **dict.fromkeys(("fromJson", "fromjson", "fromJSON"), "json.parse"),
+    **dict.fromkeys(("default", "getOrDefault"), "get"),
+    "includes": "contains",
+    "unique": "distinct",
+    "strip": "trim",
+}
+"""What functions are called in other languages."""
+
+
 @dataclass(frozen=True, slots=True)
 class References:
     """What an expression or template reads."""
@@ -48,11 +66,11 @@ class References:
     """Variables: input, config, run, now, from, error, events, previous, …; ``nodes`` is not among them."""
     order: tuple[str, ...] = ()
     """The nodes in the order in which they are first named."""
+    constants: frozenset[tuple[str, ...]] = frozenset()
+    """Paths below ``config`` that must exist; not those that ``has`` asks for."""
 
     def __or__(self, other: References) -> References:
-        return References(
-            self.nodes | other.nodes, self.names | other.names, tuple(dict.fromkeys(self.order + other.order))
-        )
+        return merged((self, other))
 
     def __bool__(self) -> bool:
         return bool(self.nodes or self.names)
@@ -65,10 +83,14 @@ def merged(parts: Iterable[References]) -> References:
     """All that any of the parts reads."""
     nodes: dict[str, None] = {}
     names: set[str] = set()
+    constants: set[tuple[str, ...]] = set()
     for part in parts:
         nodes.update(dict.fromkeys(part.order))
         names |= part.names
-    return References(frozenset(nodes), frozenset(names), tuple(nodes)) if nodes or names else NOTHING
+        constants |= part.constants
+    if not nodes and not names:
+        return NOTHING
+    return References(frozenset(nodes), frozenset(names), tuple(nodes), frozenset(constants))
 
 
 def function_of(call: Call) -> tuple[Function, tuple[Syntax, ...]]:
@@ -78,11 +100,19 @@ def function_of(call: Call) -> tuple[Function, tuple[Syntax, ...]]:
         name, args = f"{args[0].name}.{name}", args[1:]
     found = FUNCTIONS.get(name)
     if found is None:
-        hint = did_you_mean(name, FUNCTIONS)
-        raise ExpressionSyntaxError(f"column {call.at + 1}: unknown function {name!r}{hint}")
+        raise ExpressionSyntaxError(f"column {call.at + 1}: {_no_function(name)}")
     if not found.least <= len(args) <= found.most:
         raise ExpressionSyntaxError(f"column {call.at + 1}: {name} takes ({found.parameters}), found {len(args)}")
     return found, args
+
+
+def _no_function(name: str) -> str:
+    if name in MACROS:
+        body = "value" if name == "map" else "condition"
+        return f"{name} is a macro that takes two arguments; expected list.{name}(x, {body})"
+    if name in _ELSEWHERE_CALLED:
+        return f"unknown function {name!r} (did you mean {_ELSEWHERE_CALLED[name]!r}?)"
+    return f"unknown function {name!r}{did_you_mean(name, FUNCTIONS)}"
 
 
 def analyse(tree: Syntax, variables: frozenset[str] | None) -> References:
@@ -92,7 +122,7 @@ def analyse(tree: Syntax, variables: frozenset[str] | None) -> References:
     """
     reader = _Reader(variables)
     reader.read(tree, frozenset())
-    return References(frozenset(reader.nodes), frozenset(reader.names), tuple(reader.nodes))
+    return References(frozenset(reader.nodes), frozenset(reader.names), tuple(reader.nodes), reader.needed())
 
 
 class _Reader:
@@ -100,9 +130,21 @@ class _Reader:
         self._variables = variables
         self.nodes: dict[str, None] = {}
         self.names: set[str] = set()
+        self._constants: set[tuple[str, ...]] = set()
+        self._tested: set[tuple[str, ...]] = set()
+
+    def needed(self) -> frozenset[tuple[str, ...]]:
+        """The constants that are read whether they exist or not."""
+        return frozenset(
+            path
+            for path in self._constants
+            if not any(path[:length] in self._tested for length in range(1, len(path) + 1))
+        )
 
     def read(self, node: Syntax, bound: frozenset[str]) -> None:
         if "nodes" not in bound and self._node_path(node):
+            return
+        if isinstance(node, Select | Index) and "config" not in bound and self._constant(node):
             return
         match node:
             case Ident(name=name):
@@ -132,6 +174,16 @@ class _Reader:
             args = args[2:]
         for arg in args:
             self.read(arg, bound)
+
+    def _constant(self, node: Select | Index) -> bool:
+        """Take a path below ``config``; False for anything else."""
+        tested = isinstance(node, Select) and node.test
+        path = path_of(Select(node.target, node.field)) if isinstance(node, Select) else path_of(node)
+        if path is None or path[0] != "config" or not path[1]:
+            return False
+        self._variable("config")
+        (self._tested if tested else self._constants).add(path[1])
+        return True
 
     def _node_path(self, node: Syntax) -> bool:
         """Take ``nodes.x``, ``nodes['x']`` or one of these with a field; False for anything else."""

@@ -15,7 +15,7 @@ from partita.domain.expressions.errors import ExpressionError, ExpressionSyntaxE
 from partita.domain.expressions.frame import Frame, Meter
 from partita.domain.expressions.program import Program, compile_program
 from partita.domain.expressions.scanner import Token, scan
-from partita.domain.expressions.template import Template, compile_template, located
+from partita.domain.expressions.template import Template, compile_template, located, of_expression
 from partita.domain.expressions.values import Value, kind
 from partita.domain.payload import Json
 
@@ -77,7 +77,7 @@ def _single(source: str, variables: frozenset[str] | None) -> Program:
         if program.constant:
             _boolean(program.value(Frame({})))
     except (ExpressionSyntaxError, ExpressionError) as error:
-        raise ExpressionSyntaxError(f"expression {parts[0].source[:80]!r}: {error.message}") from error
+        raise of_expression(parts[0].source, error.message) from error
     return program
 
 

@@ -76,6 +76,8 @@ def compile_program(source: str, variables: frozenset[str] | None, limit: int = 
     """Compile one expression. Raises ExpressionSyntaxError. Programs never change, so equal sources share one."""
     if len(source) > limit:
         raise ExpressionSyntaxError(f"has {len(source):,} characters; expected at most {limit:,}")
+    if not source:
+        raise ExpressionSyntaxError("is empty; expected a value, such as ${input.customer}")
     tree = _plain_path(source) or parse(source)
     return Program(source, tree, analyse(tree, variables))
 

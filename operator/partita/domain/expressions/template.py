@@ -155,7 +155,7 @@ class _Compiler:
         try:
             program = compile_program(token.source, self._variables, self._limit)
         except ExpressionSyntaxError as error:
-            raise ExpressionSyntaxError(f"expression {token.source[:80]!r}: {error.message}") from error
+            raise of_expression(token.source, error.message) from error
         self.refs.append((path, program.refs))
         return program
 
@@ -178,6 +178,14 @@ def _single(part: str | Program) -> tuple[_Render | None, Json]:
         return value
 
     return render_token, None
+
+
+def of_expression(source: str, message: str) -> ExpressionSyntaxError:
+    """The error that says which expression does not compile."""
+    if not source:
+        return ExpressionSyntaxError(f"${{}} {message}")
+    hint = "; expressions are written ${…}, with one brace" if source.startswith("{") and ":" not in source else ""
+    return ExpressionSyntaxError(f"expression {source[:80]!r}: {message}{hint}")
 
 
 def located(source: str, error: ExpressionError) -> ExpressionError:

@@ -4,7 +4,7 @@ Invariant: all problems at once, each with the path of the value and what would 
 """
 
 from partita.domain.manifest.definition import definition_from_spec, parse_definition
-from partita.domain.manifest.documents import load_documents
+from partita.domain.manifest.files import load_documents
 from partita.domain.manifest.inputs import prepare_input
 from partita.domain.manifest.run import CancelControl, RunManifest, SignalControl, parse_run
 

@@ -18,8 +18,10 @@ from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.flow import FlowDraft, check_flow, read_flow
 from partita.domain.manifest.policies import NodeDefaults, read_defaults
 from partita.domain.manifest.reader import Fields
+from partita.domain.manifest.reported import reported
+from partita.domain.manifest.shorthands import kind_for_text
 from partita.domain.manifest.text import text_problems
-from partita.domain.manifest.variables import COMMON
+from partita.domain.manifest.variables import WITHOUT_NODES
 from partita.domain.model import Definition
 from partita.domain.names import NAMESPACE_NAME, OBJECT, PREFIX
 from partita.domain.nearest import hint_budget
@@ -46,7 +48,7 @@ def parse_definition(manifest: Mapping[str, Any]) -> tuple[Definition | None, tu
     else:
         problems.append(Problem("spec", f"is {kind_of(spec)}; expected an object with nodes"))
     if problems:
-        return None, tuple(problems[: limits.PROBLEMS])
+        return None, reported(problems, manifest)
     return definition, ()
 
 
@@ -58,7 +60,7 @@ def definition_from_spec(spec: Mapping[str, Any], *, name: str = "", namespace: 
     problems = _Unexecutable()
     definition = _parse_spec(dict(spec), name, namespace, problems)
     if problems or definition is None:
-        raise InvalidError(f"WorkflowDefinition {name}", tuple(problems[: limits.PROBLEMS]))
+        raise InvalidError(f"WorkflowDefinition {name}", reported(problems, {"spec": spec}))
     return definition
 
 
@@ -89,7 +91,7 @@ def header_problems(manifest: Mapping[str, Any], kind: str) -> Iterator[Problem]
     for key, form in (("name", OBJECT), ("generateName", PREFIX), ("namespace", NAMESPACE_NAME)):
         value = given.get(key, "")
         if not isinstance(value, str):
-            yield Problem(f"metadata.{key}", f"is {kind_of(value)}; expected {form.expected}, as a text")
+            yield Problem(f"metadata.{key}", f"is {kind_for_text(value)}; expected {form.expected}, as a text")
         elif value and (problem := form.problem(value)):
             yield Problem(f"metadata.{key}", problem)
 
@@ -164,8 +166,10 @@ def _few_enough(spec: Mapping[str, Json], problems: list[Problem]) -> bool:
 
 
 def _defaults(fields: Fields, problems: list[Problem]) -> NodeDefaults:
-    expressions = Expressions(COMMON, problems)
-    defaults = read_defaults(fields, expressions)
+    given = fields.raw("config")
+    config: Json = {} if given is None else given
+    expressions = Expressions(WITHOUT_NODES, problems, config if isinstance(config, dict) else None)
+    defaults = replace(read_defaults(fields, expressions), config=config if isinstance(config, dict) else None)
     for path, refs in expressions.places:
         if refs.nodes:
             message = f"names node {refs.order[0]!r}; defaults must not name nodes, since every task would depend on it"

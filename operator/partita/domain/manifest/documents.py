@@ -1,7 +1,8 @@
 """Reads YAML (and so JSON) files as kubectl does.
 
-Invariant: what is read here is what the API server gets from ``kubectl apply``, except that a key written twice is
-refused where kubectl silently takes the last. Aliases are counted as they expand, so that a small file stays small.
+Invariant: what is read here is what the API server gets from ``kubectl apply``, except that two kinds of keys are
+refused where kubectl silently changes what was meant: a key written twice (it takes the last), and an unquoted ``n`` or
+``on`` (it makes ``false`` or ``true`` of it). Aliases are counted as they expand, so that a small file stays small.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 
 from partita.domain.errors import InvalidError, Problem
-from partita.domain.manifest.scalars import key_text, plain_scalar
+from partita.domain.manifest.limits import PROBLEMS
+from partita.domain.manifest.scalars import BOOLEAN_WORDS, key_text, plain_scalar
 from partita.domain.payload import Json
 from partita.domain.places import shortened
 
@@ -44,27 +47,37 @@ class _BadYamlError(Exception):
 
     def __init__(self, node: yaml.Node, message: str) -> None:
         super().__init__(message)
-        self.place = f"line {node.start_mark.line + 1}"
-        self.message = message
+        self.problem = _at(node, message)
 
 
-def load_documents(text: str) -> tuple[dict[str, Json], ...]:
-    """The objects of a file, empty documents left out. Raises InvalidError that names line and problem."""
+def _at(node: yaml.Node, message: str) -> Problem:
+    return Problem(f"line {node.start_mark.line + 1}", message)
+
+
+def read_documents(text: str) -> tuple[tuple[dict[str, Json], ...], tuple[Problem, ...]]:
+    """The objects of a file, empty documents left out, and the keys in them that are refused.
+
+    Raises InvalidError that names line and problem for what cannot be read at all.
+    """
     if len(text) > MOST_CHARACTERS:
         raise InvalidError(
             "manifest", (Problem("", f"has {len(text):,} characters; expected at most {MOST_CHARACTERS:,}"),)
         )
-    found: list[dict[str, Json]] = []
+    keys: list[Problem] = []
     try:
-        nodes = yaml.compose_all(text, Loader=_Loader)
-        found.extend(_Builder().document(node) for node in nodes if node is not None and not _is_empty(node))
+        return tuple(_documents(text, keys)), tuple(keys)
     except _BadYamlError as error:
-        raise InvalidError("manifest", (Problem(error.place, error.message),)) from error
+        raise InvalidError("manifest", (*keys, error.problem)) from error
     except yaml.YAMLError as error:
-        raise InvalidError("manifest", (_syntax(error),)) from error
+        raise InvalidError("manifest", (*keys, _syntax(error))) from error
     except RecursionError as error:
-        raise InvalidError("manifest", (Problem("", "is nested too deeply"),)) from error
-    return tuple(found)
+        raise InvalidError("manifest", (*keys, Problem("", "is nested too deeply"))) from error
+
+
+def _documents(text: str, keys: list[Problem]) -> Iterator[dict[str, Json]]:
+    for node in yaml.compose_all(text, Loader=_Loader):
+        if node is not None and not _is_empty(node):
+            yield _Builder(keys).document(node)
 
 
 def _is_empty(node: yaml.Node) -> bool:
@@ -81,7 +94,9 @@ def _syntax(error: yaml.YAMLError) -> Problem:
 class _Builder:
     """Builds the JSON value of one document."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: list[Problem]) -> None:
+        self._keys = keys
+        """Problems of keys, which do not keep the rest from being read."""
         self._built: dict[int, tuple[Json, int]] = {}
         self._open: set[int] = set()
         self._merged = 0
@@ -120,21 +135,34 @@ class _Builder:
         merged: dict[str, Json] = {}
         size = 1
         for key_node, value_node in node.value:
-            value, count = self._sized(value_node, depth + 1)
             key_value, key_count = self._sized(key_node, depth + 1)
+            is_merge = key_node.tag == _PLAIN and key_node.value == "<<"
+            key = "" if is_merge else self._key(key_node, key_value, result)
+            value, count = self._sized(value_node, depth + 1)
             size += count + key_count - 1
             if size > MOST_VALUES:
                 raise _too_large(node)
-            if key_node.tag == _PLAIN and key_node.value == "<<":
+            if is_merge:
                 self._merge(merged, key_node, value)
-                continue
-            key = key_text(key_value)
-            if key is None:
-                raise _BadYamlError(key_node, "this cannot be a key; expected a text")
-            if key in result:
-                raise _BadYamlError(key_node, f"the key {shortened(key)!r} stands twice in this object")
-            result[key] = value
+            else:
+                result[key] = value
         return {**merged, **result} if merged else result, size + len(merged)
+
+    def _key(self, node: yaml.Node, value: Json, others: dict[str, Json]) -> str:
+        """The key as JSON has it; one that is refused stays as it is written, so that it is told once."""
+        key = key_text(value)
+        if key is None:
+            raise _BadYamlError(node, "this cannot be a key; expected a text")
+        if node.tag == _PLAIN and str(node.value).lower() in BOOLEAN_WORDS:
+            self._refuse(node, f'YAML reads the key {node.value} as {key}; quote it: "{node.value}"')
+            return str(node.value)
+        if key in others:
+            self._refuse(node, f"the key {shortened(key)!r} stands twice in this object")
+        return key
+
+    def _refuse(self, node: yaml.Node, message: str) -> None:
+        if len(self._keys) < PROBLEMS:
+            self._keys.append(_at(node, message))
 
     def _merge(self, merged: dict[str, Json], node: yaml.Node, value: Json) -> None:
         """Add what ``<<`` brings; what came first stays."""

@@ -6,7 +6,8 @@ Invariant: what a node's expressions name becomes its edges, so every expression
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from itertools import islice
+from typing import Final, TypeVar
 
 from partita.domain.errors import InvalidError, Problem
 from partita.domain.expressions import (
@@ -21,11 +22,15 @@ from partita.domain.expressions import (
 )
 from partita.domain.expressions.scanner import Token, scan
 from partita.domain.manifest import limits
+from partita.domain.manifest.foreign import foreign_problems
 from partita.domain.manifest.reader import Fields
+from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json, kind_of
-from partita.domain.places import shortened
+from partita.domain.places import member, shortened
 
 T = TypeVar("T")
+_SHOWN: Final = 20
+"""Constants that are listed at most."""
 NO_MORE: frozenset[str] = frozenset()
 
 
@@ -35,9 +40,11 @@ class Expressions:
     ``more``, wherever it stands, are variables that exist in that field only.
     """
 
-    def __init__(self, variables: frozenset[str], problems: list[Problem]) -> None:
+    def __init__(self, variables: frozenset[str], problems: list[Problem], config: Json = None) -> None:
         self._variables = variables
         self._problems = problems
+        self._config = config
+        """``spec.config``; None: what is read of it is not checked."""
         self.places: list[tuple[str, References]] = []
         """Every expression's path and references, in the order in which edges are made from them."""
 
@@ -57,7 +64,11 @@ class Expressions:
     ) -> Template | None:
         """Compile a value that stands in a field."""
         path, known = fields.at(name), self._variables | more
-        return self._collect(lambda: compile_template(value, path, variables=known, limit=limit, places=self.places))
+        before = len(self.places)
+        found = self._collect(lambda: compile_template(value, path, variables=known, limit=limit, places=self.places))
+        self._lint(before)
+        self._problems.extend(islice(foreign_problems(value, path), limits.PROBLEMS))
+        return found
 
     def object(self, fields: Fields, name: str, more: frozenset[str] = NO_MORE) -> Template | None:
         """An object of expressions."""
@@ -97,7 +108,7 @@ class Expressions:
         path = fields.at(name)
         found = self._collect(lambda: compile_condition(value, path, variables=self._variables | {*more}))
         if found is not None:
-            self.places.append((path, found.refs))
+            self._place(path, found.refs)
         return found
 
     def duration(self, fields: Fields, name: str, more: frozenset[str] = NO_MORE) -> DurationTemplate | None:
@@ -108,8 +119,21 @@ class Expressions:
         path = fields.at(name)
         found = self._collect(lambda: compile_duration(value, path, variables=self._variables | more))
         if found is not None:
-            self.places.append((path, found.refs))
+            self._place(path, found.refs)
         return found
+
+    def _place(self, path: str, refs: References) -> None:
+        self.places.append((path, refs))
+        self._lint(len(self.places) - 1)
+
+    def _lint(self, since: int) -> None:
+        """Note constants that do not exist; whether they do is known, since they never change."""
+        if self._config is None:
+            return
+        for path, refs in self.places[since:]:
+            for keys in sorted(refs.constants):
+                if len(self._problems) < limits.PROBLEMS and (message := _missing(self._config, keys)):
+                    self._problems.append(Problem(path, message, lint=True))
 
     def _collect(self, compile_: Callable[[], T]) -> T | None:
         try:
@@ -117,6 +141,19 @@ class Expressions:
         except InvalidError as error:
             self._problems.extend(error.problems)
             return None
+
+
+def _missing(config: Json, keys: tuple[str, ...]) -> str:
+    """What is wrong with a path below ``config``, or nothing."""
+    at, value = "config", config
+    for key in keys:
+        if not isinstance(value, dict):
+            return f"reads {shortened(key)} of {at}, which is {kind_of(value)}; expected an object there"
+        if key not in value:
+            known = f"; expected one of {', '.join(sorted(value))}" if 0 < len(value) <= _SHOWN else ""
+            return f"{at} has no field {shortened(repr(key))}{did_you_mean(key, value)}{known}"
+        at, value = member(at, key), value[key]
+    return ""
 
 
 def _is_single(value: str) -> bool:

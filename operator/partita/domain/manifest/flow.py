@@ -73,7 +73,7 @@ def _roots(nodes: Mapping[str, Node]) -> tuple[str, ...]:
 
 def read_flow(fields: Fields, subflow: str, defaults: NodeDefaults, problems: list[Problem]) -> FlowDraft:
     """The fields that definitions and subflows have in common."""
-    output = Expressions(COMMON, problems)
+    output = Expressions(COMMON, problems, defaults.config)
     drafts = _nodes(fields, shapes.NODE, limits.NODES, partial(read_node, defaults=defaults, problems=problems), {})
     final, timeout = _read_finally(fields, defaults, drafts, problems)
     fail_fast = fields.flag("failFast")

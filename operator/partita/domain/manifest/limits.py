@@ -10,6 +10,8 @@ INPUT_BYTES: Final = 1_048_576
 """A run's input as JSON, defaults included."""
 NODES: Final = 1_000
 """Of a flow, and of a definition with its subflows; nodes of ``finally`` have a limit of their own."""
+NAME: Final = 63
+"""Characters of a node's name."""
 FINALLY_NODES: Final = 32
 SUBFLOWS: Final = 32
 PARALLEL: Final = 10_000

@@ -45,7 +45,7 @@ def read_node(
     """One node; None when not even its name can be used."""
     fields.need("name", "a name such as chargeCard")
     name = fields.identifier("name")
-    expressions = Expressions(IN_NODE, problems)
+    expressions = Expressions(IN_NODE, problems, defaults.config)
     draft = NodeDraft(fields.path, name or "", None)
     draft.depends = fields.names("dependsOn", limits.DEPENDS_ON) or ()
     fields.check_doubles("dependsOn", draft.depends)

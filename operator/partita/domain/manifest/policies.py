@@ -11,6 +11,7 @@ from partita.domain.manifest.expressions import Expressions
 from partita.domain.manifest.reader import Fields
 from partita.domain.model import Route, TaskSpec, Tier
 from partita.domain.names import QUEUE, QUEUE_NAME, TASK_TYPE
+from partita.domain.payload import Json
 
 ERROR_TYPES: Final = "an error type such as timeout, card_declined or http_503"
 QUEUE_EXPECTED: Final = f"{QUEUE_NAME.expected}, at most {QUEUE_NAME.longest}"
@@ -24,6 +25,8 @@ class NodeDefaults:
     schedule_to_start_ms: int | None = None
     queue: str = "default"
     retry: tuple[Tier, ...] = ()
+    config: Json = None
+    """``spec.config``, which the expressions of every node may read; None: it cannot be read."""
 
 
 def read_task(fields: Fields, defaults: NodeDefaults) -> TaskSpec | None:

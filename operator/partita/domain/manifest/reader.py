@@ -16,6 +16,7 @@ from partita.domain.expressions.parser import RESERVED
 from partita.domain.manifest import limits
 from partita.domain.manifest.refusals import LATER, REFUSED, says_nothing
 from partita.domain.manifest.shapes import Shape
+from partita.domain.manifest.shorthands import as_list, as_object, kind_for_text
 from partita.domain.names import ANY_TEXT, NAME
 from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json, kind_of
@@ -71,7 +72,8 @@ class Fields:
         value = self._value.get(name)
         if value is None or type(value) is wanted:
             return value
-        self.problem(name, f"is {kind_of(value)}; expected {expected}")
+        found = kind_for_text(value) if wanted is str and "${" not in expected else kind_of(value)
+        self.problem(name, f"is {found}; expected {expected}")
         return None
 
     def text(
@@ -124,7 +126,8 @@ class Fields:
     ) -> tuple[str, ...] | None:
         """A list of strings; ``meant`` says what was probably meant by one that does not fit. With ``lint`` its form is
         no more than good manners: it is noted, and kept."""
-        values = self._list(name, most, f"a list, each {expected}")
+        written = as_list(name, self.raw(name))
+        values = self._list(name, most, f"a list{written}" if written else f"a list, each {expected}")
         if values is None:
             return None
         good: list[str] = []
@@ -132,7 +135,7 @@ class Fields:
             if isinstance(value, str) and len(value) <= longest and pattern.match(value):
                 good.append(value)
             else:
-                shown = f"{value[:80]!r}" if isinstance(value, str) else kind_of(value)
+                shown = f"{value[:80]!r}" if isinstance(value, str) else kind_for_text(value)
                 hint = meant(value) if isinstance(value, str) else ""
                 kept = lint and isinstance(value, str)
                 self.problem(f"{name}[{index}]", f"{shown} does not fit{hint}; expected {expected}", lint=kept)
@@ -217,21 +220,27 @@ class Fields:
 
     def fields(self, name: str, shape: Shape) -> Fields | None:
         """An object of known fields."""
-        value = self.object(name)
+        value = self._typed(name, dict, f"an object{as_object(name, shape, self.raw(name))}")
         return None if value is None else Fields(value, self.at(name), shape, self.problems)
 
     def each(self, name: str, shape: Shape, most: int, least: int = 0) -> Iterator[Fields]:
         """The objects of a list."""
-        for index, value in enumerate(self._list(name, most, "a list of objects", least) or ()):
+        for index, value in enumerate(self._objects(name, most, least)):
             if isinstance(value, dict):
                 yield Fields(value, element(self.at(name), index), shape, self.problems)
             else:
                 self.problem(f"{name}[{index}]", f"is {kind_of(value)}; expected an object")
 
+    def _objects(self, name: str, most: int, least: int) -> list[Json]:
+        value = self.raw(name)
+        written = as_list(name, value) if isinstance(value, dict) and name not in ("nodes", "subflows") else ""
+        return self._list(name, most, f"a list of objects{written}", least) or []
+
     def exactly_one(self, first: str, second: str) -> None:
         """Note a problem unless one of two fields is there and the other is not."""
         if self.has(first) == self.has(second):
-            self.problem("", f"expected exactly one of {first} and {second}")
+            found = "has both" if self.has(first) else "has none"
+            self.problem("", f"{found} of {first} and {second}; expected exactly one")
 
     def need(self, name: str, expected: str) -> bool:
         """Note a problem if the field is absent."""

@@ -145,6 +145,7 @@ REFUSED: Final[dict[tuple[Shape, str], str]] = {
     (shapes.SUBFLOW, "defaults"): "spec.defaults are those of subflows too",
     (shapes.SUBFLOW, "subflows"): "list it in spec.subflows; subflows may run each other and themselves",
     (shapes.FINALLY, "output"): "spec.output is evaluated before finally",
+    (shapes.UNDO, "type"): "use undo: {task: {type: …}}",
     (shapes.UNDO, "retry"): "undo takes spec.defaults.retry, else five tries",
     (shapes.UNDO, "workflow"): "use a task",
     (shapes.FOR_EACH, "when"): "filter the items, such as items: '${input.lines.filter(line, line.open)}'",

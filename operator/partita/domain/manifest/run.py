@@ -15,6 +15,8 @@ from partita.domain.expressions.functions.times import parse_time
 from partita.domain.manifest import limits, shapes
 from partita.domain.manifest.definition import header_problems
 from partita.domain.manifest.reader import Fields
+from partita.domain.manifest.reported import reported
+from partita.domain.manifest.shorthands import kind_for_text
 from partita.domain.manifest.text import text_problems
 from partita.domain.names import OBJECT_NAME, ONE_LINE, PARAGRAPH, SIGNAL_ID
 from partita.domain.payload import Json, kind_of
@@ -79,7 +81,7 @@ def parse_run(manifest: Mapping[str, Any]) -> tuple[RunManifest | None, tuple[Pr
     else:
         problems.append(Problem("spec", f"is {kind_of(spec)}; expected an object with definitionRef"))
     if problems:
-        return None, tuple(problems[: limits.PROBLEMS])
+        return None, reported(problems, manifest)
     return run, ()
 
 
@@ -155,7 +157,7 @@ def _attributes(fields: Fields) -> dict[str, str]:
         if not 1 <= len(key) <= 63:
             fields.problem("attributes", f"has the name {key[:80]!r}; expected 1 to 63 characters")
         elif not isinstance(item, str) or len(item) > 1024 or (item and not ONE_LINE.match(item)):
-            shown = repr(item[:80]) if isinstance(item, str) else kind_of(item)
+            shown = repr(item[:80]) if isinstance(item, str) else kind_for_text(item)
             fields.problem(f"attributes.{key}", f"is {shown}; expected a text in one line, at most 1,024 characters")
         else:
             good[key] = item

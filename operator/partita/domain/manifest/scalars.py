@@ -22,6 +22,8 @@ _WORDS: Final[dict[str, Json]] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
+BOOLEAN_WORDS: Final = ("y", "n", "yes", "no", "on", "off")
+"""Words that are not ``true`` or ``false`` and that YAML takes for these, in small letters."""
 _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _BASES: Final = {"x": 16, "b": 2, "o": 8}

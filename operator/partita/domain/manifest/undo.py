@@ -17,14 +17,15 @@ def read_undo(node: Fields, defaults: NodeDefaults, problems: list[Problem]) -> 
     fields = node.fields("undo", shapes.UNDO)
     if fields is None:
         return None
-    fields.need("task", "the task that reverses the node, such as {type: refund}")
+    if not fields.has("type"):
+        fields.need("task", "the task that reverses the node, such as {type: refund}")
     task = read_task(fields, defaults)
-    given = _input(fields, problems)
+    given = _input(fields, defaults, problems)
     return None if task is None else Undo(task, given, defaults.timeout_ms, defaults.retry)
 
 
-def _input(fields: Fields, problems: list[Problem]) -> Template | None:
-    expressions = Expressions(IN_UNDO, problems)
+def _input(fields: Fields, defaults: NodeDefaults, problems: list[Problem]) -> Template | None:
+    expressions = Expressions(IN_UNDO, problems, defaults.config)
     template = expressions.object(fields, "input")
     for path, refs in expressions.places:
         if refs.nodes:

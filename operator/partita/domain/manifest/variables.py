@@ -10,8 +10,9 @@ from typing import Final
 from partita.domain.expressions.analysis import TYPES
 from partita.domain.manifest.reader import Fields
 
-COMMON: Final = frozenset({"input", "config", "run", "now"})
-"""In every expression, besides ``nodes``."""
+WITHOUT_NODES: Final = frozenset({"input", "config", "run", "now"})
+"""In every expression."""
+COMMON: Final = WITHOUT_NODES | {"nodes"}
 IN_NODE: Final = COMMON | {"from"}
 IN_ITEM: Final = frozenset({"index", "key"})
 """In the fields of a forEach node that every item has for itself, besides the name in ``as``."""
@@ -19,9 +20,9 @@ IN_ITERATION: Final = frozenset({"previous", "iteration"})
 """In the fields of a repeat node that every iteration has for itself, and in the delay before it."""
 AFTER_ITERATION: Final = IN_ITERATION | {"output"}
 """In until, while and collect, which are looked at when an iteration has ended."""
-IN_UNDO: Final = COMMON | {"output", "error"}
+IN_UNDO: Final = WITHOUT_NODES | {"output", "error"}
 DEFAULT_ITEM: Final = "item"
-TAKEN: Final = IN_NODE | IN_ITEM | AFTER_ITERATION | IN_UNDO | TYPES | {"nodes", "events", "json"}
+TAKEN: Final = IN_NODE | IN_ITEM | AFTER_ITERATION | IN_UNDO | TYPES | {"events", "json"}
 """What an item cannot be called."""
 
 
