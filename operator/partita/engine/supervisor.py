@@ -29,14 +29,11 @@ class ServiceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """How one service is, for readiness probes."""
+    """How one service is, for those who show it."""
 
     name: str
     state: ServiceState
     restarts: int
-    ticks: int
-    tick_age: float | None
-    """Seconds since its last completed round; None before the first."""
     last_error: str
     """Message of the failure that caused the last restart; empty if there was none."""
 
@@ -93,7 +90,10 @@ class Supervisor:
 
     def report(self) -> tuple[ServiceReport, ...]:
         """State of every service."""
-        return tuple(self._describe(entry) for entry in self._supervised)
+        return tuple(
+            ServiceReport(entry.service.name, entry.state, entry.restarts, entry.last_error)
+            for entry in self._supervised
+        )
 
     async def _end(self, entry: _Supervised, grace: float) -> None:
         entry.stop.set()
@@ -128,11 +128,6 @@ class Supervisor:
             log.log(level, "service %s: %s; it is tried again", entry.service.name, error)
         else:
             log.error("service %s failed (%d in a row) and is restarted", entry.service.name, failures, exc_info=error)
-
-    def _describe(self, entry: _Supervised) -> ServiceReport:
-        health = entry.service.health
-        age = None if health.last_tick is None else self._clock.monotonic() - health.last_tick
-        return ServiceReport(entry.service.name, entry.state, entry.restarts, health.ticks, age, entry.last_error)
 
 
 class Jobs:
