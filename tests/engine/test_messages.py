@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -150,6 +151,13 @@ async def test_a_process_that_is_too_old_counts_no_failure(engine: Engine, other
     await other.execute("UPDATE partita.engine_state SET oldest_protocol = 99")
     await deliver(engine, other, *await send(other, run_id, SuspendRequested()))
     assert await other.fetchval("SELECT failures FROM partita.run_inbox") == 0
+
+
+async def test_the_inbox_takes_every_kind_and_no_other(other: Connection) -> None:
+    check = await other.fetchval(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'run_inbox_kind_check'"
+    )
+    assert sorted(re.findall(r"'(\w+)'", check)) == sorted(KNOWN)
 
 
 async def test_a_kind_of_a_newer_version_is_left_alone(engine: Engine, other: Connection) -> None:
