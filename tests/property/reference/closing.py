@@ -30,6 +30,11 @@ class Closing:
         self.undone: list[tuple[str, Work]] = []
         self.left: list[tuple[Spot, Work]] = []
 
+    @property
+    def waits_for_children(self) -> bool:
+        """Whether the run has an undo or a finally, which come after those of its children."""
+        return bool(self.run.last) or any("undo" in spot.node for spot in self.run.main.values())
+
     # Ends of the stage main ------------------------------------------------------------------------------------------
 
     def unhandled(self, failure: Error) -> None:

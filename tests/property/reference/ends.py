@@ -132,7 +132,8 @@ class Ends(ABC):
             return
         spot = spot_of(self, name)
         if self.closing.stage == "undo":
-            work.state, work.error = "Failed", failure
+            work.state = "Cancelled" if "workflow" in spot.node and failure["type"] == "cancelled" else "Failed"
+            work.error = failure
             self.closing.drained(spot, work)
         elif not self.tries.again(name, work, self.tiers(spot), failure, after=after):
             self.give_up(spot, work, failure)
@@ -173,7 +174,8 @@ class Ends(ABC):
         """Whether a worker has an attempt of something that can be undone, or a child does it."""
         how = self.sim.script.outcome(self.path, spot.name, work.index, work.attempt).how
         taken = "workflow" in spot.node or (work.step < self.sim.step and how != "untaken")
-        return work.begun and taken and "undo" in spot.node
+        wanted = "undo" in spot.node or ("workflow" in spot.node and self.closing.waits_for_children)
+        return work.begun and taken and wanted
 
     def cancel_work(self, spot: Spot, work: Work) -> None:
         """An attempt, a child or a backoff is not wanted any more."""

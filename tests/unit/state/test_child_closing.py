@@ -27,7 +27,7 @@ def family_of(
         subflow["finally"] = {"nodes": final}
     if after:
         spec["finally"] = {"nodes": after}
-    nodes = spec.pop("nodes", [{"name": "a", "workflow": {"subflow": "s"}}, task("z")])
+    nodes = [*spec.pop("before", []), *spec.pop("nodes", [{"name": "a", "workflow": {"subflow": "s"}}, task("z")])]
     family = Family(definition_from_spec({"nodes": nodes, "subflows": [subflow], **spec}, name="example"))
     return family, family.start()
 
@@ -67,9 +67,32 @@ def test_now_reaches_a_child_that_is_still_ending(mode: Literal["Graceful", "Now
     child = root.child("a")
     child.complete("t", 7)
     root.send(CancelRequested())
-    assert (root.run.stage.value, child.run.stage.value) == ("finally", "undo")
+    assert (root.run.stage.value, child.run.stage.value) == ("undo", "undo")
     root.send(CancelRequested(mode=mode))
     assert (root.status, child.status) == (status, status)
+
+
+def test_a_parent_undoes_and_tells_others_of_its_end_after_its_children() -> None:
+    _, root = family_of(undoable("t"), task("u"), before=[undoable("first")], after=[task("audit")])
+    root.complete("first", 1)
+    child = root.child("a")
+    child.complete("t", 7)
+    root.send(CancelRequested())
+    assert (set(child.store.ready), set(root.store.ready)) == ({NodeKey("t~undo")}, set())
+    child.complete("t~undo")
+    assert (child.status, root.state("a"), set(root.store.ready)) == ("Cancelled", "Cancelled", {NodeKey("first~undo")})
+    root.complete("first~undo")
+    assert set(root.store.ready) == {NodeKey("audit")}
+    root.complete("audit")
+    assert root.status == "Cancelled"
+
+
+def test_a_parent_does_not_wait_for_its_children_for_ever() -> None:
+    family, root = family_of(undoable("t"), task("u"), after=[task("audit")])
+    root.child("a").complete("t", 7)
+    root.send(CancelRequested())
+    family.tick(60)
+    assert (root.state("a"), set(root.store.ready)) == ("Cancelled", {NodeKey("audit")})
 
 
 def test_a_child_that_ended_before_its_cancellation_reached_it_is_a_late_result() -> None:

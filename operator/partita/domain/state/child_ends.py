@@ -17,6 +17,7 @@ from partita.domain.state.events import ChildFinished, LateResult
 from partita.domain.state.late_results import late_result
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, RunStatus, TaskRow
+from partita.domain.state.undo import draining
 
 CHILD_FINISHED: Final = "ChildFinished"
 _CANCELLED: Final = ErrorInfo(CANCELLED, "the child run was cancelled")
@@ -33,7 +34,10 @@ def child_finished(draft: Draft, event: ChildFinished) -> None:
     else:
         error = event.error or _CANCELLED
         details = {"child": str(event.child), "status": event.status.value}
-        spent(draft, plan, row, CHILD_FINISHED, error, started_at=row.queued_at, details=details)
+        if event.status is RunStatus.CANCELLED and draining(draft, plan):
+            _cancelled(draft, plan, row, details)
+        else:
+            spent(draft, plan, row, CHILD_FINISHED, error, started_at=row.queued_at, details=details)
 
 
 def _late(draft: Draft, row: TaskRow | None, event: ChildFinished) -> None:
@@ -56,6 +60,16 @@ def _is_current(row: TaskRow, event: ChildFinished) -> bool:
     detail = row.detail
     waits = row.state is NodeState.WAITING and row.attempt == event.attempt
     return waits and detail is not None and detail.child == event.child
+
+
+def _cancelled(draft: Draft, plan: NodePlan, row: TaskRow, details: dict[str, object]) -> None:
+    """The child has ended as its parent, which is ending, told it to."""
+    draft.begin()
+    draft.note(CHILD_FINISHED, key=row.key, attempt=row.attempt, started_at=row.queued_at, details=details)
+    image = draft.image(plan, row)
+    image.error = _CANCELLED
+    draft.settle(plan, image, NodeState.CANCELLED)
+    propagate(draft)
 
 
 def _succeeded(draft: Draft, plan: NodePlan, row: TaskRow, event: ChildFinished) -> None:

@@ -68,11 +68,14 @@ def _leave_main(draft: Draft) -> bool:
 
 
 def _undo_is_needed(draft: Draft) -> tuple[bool, AbstractSet[NodeKey]]:
-    """Whether the stage undo comes, and the attempts that it waits for."""
-    if draft.at_once or not draft.plan.undoable or coming(draft.run)[0] is RunStatus.SUCCEEDED:
+    """Whether the stage undo comes, and what it waits for: also a run that has nothing to undo does not tell others of
+    its end in finally before its children have ended.
+    """
+    undoable = draft.plan.undoable
+    if draft.at_once or not (undoable or draft.plan.finally_roots) or coming(draft.run)[0] is RunStatus.SUCCEEDED:
         return False, _NONE
-    waited_for = in_flight(draft)
-    return bool(waited_for) or is_due(draft), waited_for
+    waited_for = in_flight(draft) if draft.run.done < draft.plan.main_total else _NONE
+    return bool(waited_for) or (undoable and is_due(draft)), waited_for
 
 
 def _begin_closing(draft: Draft) -> None:

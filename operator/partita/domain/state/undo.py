@@ -44,11 +44,13 @@ _PAYLOADS: Final = frozenset({"input", "output"})
 
 
 def in_flight(draft: Draft) -> set[NodeKey]:
-    """Attempts of nodes that can be undone which may yet succeed: leased tasks and running children. Raises Lacking."""
+    """What undo waits for: leased attempts of nodes that can be undone, since they may yet succeed, and every child,
+    since it has its own undo and finally, which come before its parent's. Raises Lacking.
+    """
     nodes = draft.plan.nodes
-    rows = [row for row in draft.unsettled() if nodes[row.node].undo is not None and row.index != GROUP]
-    leased = draft.leased() if any(row.state is NodeState.QUEUED for row in rows) else set()
-    return {row.key for row in rows if _has_child(row) or (row.state is NodeState.QUEUED and row.key in leased)}
+    rows = [row for row in draft.unsettled() if row.index != GROUP]
+    queued = {row.key for row in rows if row.state is NodeState.QUEUED and nodes[row.node].undo is not None}
+    return {row.key for row in rows if _has_child(row)} | (queued & draft.leased() if queued else set())
 
 
 def _has_child(row: TaskRow) -> bool:
@@ -73,7 +75,8 @@ def wait_for_attempts(draft: Draft) -> None:
 def unknown(draft: Draft, plan: NodePlan, row: TaskRow, error: ErrorInfo) -> None:
     """Nobody can tell what became of the attempt of a row (an image): it is undone, with the output null."""
     row.error = error
-    draft.to_undo(row, draft.next_seq())
+    if plan.undo is not None:
+        draft.to_undo(row, draft.next_seq())
     draft.settle(plan, row, NodeState.CANCELLED)
 
 
