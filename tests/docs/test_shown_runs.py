@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.commands import Cli
 from tests.docs.blocks import ROOT, blocks
 
 HEAD = {"apiVersion": "partita.dev/v1alpha1"}
@@ -73,15 +72,15 @@ def _file(case: Case, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{case.error or 'Succeeded'}")
-def test_what_the_page_shows_runs(case: Case, database_url: str, tmp_path: Path) -> None:
-    program = str(Path(sys.executable).parent / "partita")
+def test_what_the_page_shows_runs(
+    case: Case, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = str(_file(case, tmp_path / "shown.yaml"))
     words = ["--tasks", "tests.docs.shown_tasks:app", "--database-url", database_url, "-o", "json", *case.events]
-    done = subprocess.run(
-        [program, "dev", "run", file, *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-    )
-    (found,) = json.loads(done.stdout or "[{}]")
-    assert found.get("run", {}).get("phase") == ("Failed" if case.error else "Succeeded"), done.stdout + done.stderr
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent")
+    done = Cli(monkeypatch, capsys)("dev", "run", file, *words)
+    (found,) = json.loads(done.out or "[{}]")
+    assert found.get("run", {}).get("phase") == ("Failed" if case.error else "Succeeded"), done.out + done.err
     assert (found["error"] or {}).get("type", "") == case.error
     for name, value in (case.output or {}).items():
         assert found["output"][name] == value or (value is None and found["output"][name])
