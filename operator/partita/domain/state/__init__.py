@@ -9,7 +9,7 @@ One folder, since its parts lean on one another. A file imports files of its own
 - one decision in the making: plan, reading, draft, and what it will read: ahead, foresight
 - what expressions see: liveness, parts, scope
 - how a row ends: retry, late_results, releasing, node_cancels, ending, failing
-- work and waits begin: children, launching, waiting, mailbox, end_nodes
+- work and waits begin: children, launching, taking, waiting, mailbox, end_nodes
 - loops: course, items, foreach, repeat, loops
 - the way through the run and to its end: nodes, edges, parking, undo, closing
 - events: attempts, child_ends, shared_mailbox, controls, lifecycle, decide

@@ -15,15 +15,8 @@ from partita.domain.state.effects import ChildWait, RecordedSignal
 from partita.domain.state.events import Reply, SignalGiven, SignalReceived
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import NodeKey, SignalRow, WaitRow
-from partita.domain.state.waiting import (
-    VISITS_A_SIGNAL,
-    accept,
-    broken,
-    came_before,
-    event_of,
-    names_again,
-    waiting_row,
-)
+from partita.domain.state.taking import accept, broken, event_of, waiting_row
+from partita.domain.state.waiting import VISITS_A_SIGNAL, came_before, names_again
 
 RUN_FINISHED: Final = "RunFinished"
 SCHEMA_MISMATCH: Final = "SchemaMismatch"

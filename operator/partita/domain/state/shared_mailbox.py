@@ -22,16 +22,8 @@ from partita.domain.state.events import (
 from partita.domain.state.mailbox import offer, waits_of
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.rows import NodeKey, NodeState, SignalRow, TaskRow, TimerKind, WaitRow
-from partita.domain.state.waiting import (
-    VISITS_A_SIGNAL,
-    accept,
-    event_timeout,
-    open_shared,
-    others_first,
-    refuse_earlier,
-    time_out,
-    waiting_row,
-)
+from partita.domain.state.taking import accept, time_out, waiting_row
+from partita.domain.state.waiting import VISITS_A_SIGNAL, event_timeout, open_shared, others_first, refuse_earlier
 
 # The owner --------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A node that waits for a signal: how its wait begins, what a signal does to it, and how its time runs out.
+"""A node that waits for a signal: how its wait begins, what came before it, and when its time is over.
 
 Invariant: while such a node is Waiting, its wait stands in one mailbox, its own run's or that of the ancestor whose
 mailbox it shares, or a message about it is on its way; a signal reaches it only through that mailbox.
@@ -6,35 +6,24 @@ mailbox it shares, or a message about it is on its way; a signal reaches it only
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from partita.domain.error_types import EXPRESSION, TIMEOUT
-from partita.domain.errors import InvalidError
-from partita.domain.expressions import ExpressionError, Template
+from partita.domain.expressions import ExpressionError
 from partita.domain.expressions.values import a_kind
 from partita.domain.model import EventAlternative, EventSpec
 from partita.domain.names import SIGNAL_NAME
-from partita.domain.payload import Json, Payload
-from partita.domain.schema import violations
+from partita.domain.payload import Payload
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import WaitExpired, WaitOpened
-from partita.domain.state.failing import fail, oversize, settle_failed
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.reading import Lacking
-from partita.domain.state.rows import ErrorInfo, NodeState, SignalRow, TaskRow, TimerKind, TimerRow, WaitRow
-from partita.domain.state.scope import holds, millis, render
+from partita.domain.state.rows import NodeState, SignalRow, TaskRow, TimerKind, TimerRow, WaitRow
+from partita.domain.state.scope import millis, render
+from partita.domain.state.taking import accept, broken, event_of, time_out
 
 VISITS_A_SIGNAL: Final = 400
 """What giving a signal to a node counts as, besides the visits of its expressions: about its time in those."""
-
-
-def event_of(plan: NodePlan) -> EventSpec:
-    """What a waitForEvent waits for."""
-    spec = plan.node.event
-    assert spec is not None  # noqa: S101  # exactly the field of its kind is set
-    return spec
 
 
 def begin_wait(draft: Draft, plan: NodePlan, row: TaskRow | None) -> None:
@@ -165,85 +154,6 @@ def _take_buffered(
     return True
 
 
-def broken(draft: Draft, alternative: EventAlternative, signal: SignalRow) -> str:
-    """Why a signal breaks the schema of the wait that it would go to, or ''."""
-    if alternative.schema is None:
-        return ""
-    problems = violations(alternative.schema, signal.payload.value, "payload")
-    return "; ".join(str(problem) for problem in problems)[: draft.limits.error_message]
-
-
-def accept(draft: Draft, plan: NodePlan, row: TaskRow, signal: SignalRow) -> None:
-    """Give a signal that fits its schema to a waiting node (``row``: its image). Raises Lacking."""
-    spec = event_of(plan)
-    envelope = {"name": signal.name, "id": signal.id, "sender": signal.sender, "time": _as_text(signal.created_at)}
-    draft.visible()
-    if spec.until is not None and not _collect(draft, plan, row, {**envelope, "payload": signal.payload.value}):
-        return
-    row.event = Payload.of(envelope)
-    if spec.until is not None and row.output is not None:
-        _resolve(draft, plan, row, row.output)
-    elif spec.any_of:
-        _resolve(draft, plan, row, Payload.of({"name": signal.name, "payload": signal.payload.value}))
-    else:
-        _resolve(draft, plan, row, signal.payload)
-
-
-def _as_text(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _collect(draft: Draft, plan: NodePlan, row: TaskRow, event: Json) -> bool:
-    """Add an event to those that were taken; whether they are enough."""
-    until = event_of(plan).until
-    assert until is not None  # noqa: S101  # asked by the caller
-    collected = _with(row.output or Payload("[]", []), event)
-    too_large = oversize(draft, collected, "list of events")
-    if too_large is not None:
-        _stop_waiting(draft, plan, row)
-        fail(draft, plan, row, too_large)
-        return False
-    row.output = collected
-    try:
-        return holds(draft, plan, until, events=collected.value)
-    except ExpressionError as error:
-        _stop_waiting(draft, plan, row)
-        fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
-        return False
-
-
-def _with(events: Payload, event: Json) -> Payload:
-    """One more event; the others, of which there may be thousands, are not encoded again."""
-    text, one = events.text, Payload.of(event)
-    return Payload(f"{text[:-1]},{one.text}]" if events.value else f"[{one.text}]", [*events.value, event])
-
-
-def _resolve(draft: Draft, plan: NodePlan, row: TaskRow, output: Payload) -> None:
-    _stop_waiting(draft, plan, row)
-    draft.complete(plan, row, output)
-
-
-def _stop_waiting(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    """Take back the node's waits and its timeout; a node that takes a buffered signal at once has neither. A wait in a
-    shared mailbox has been closed by whoever answered.
-    """
-    draft.visible(urgent=True)
-    if draft.run.mailbox_id is None:
-        if not any(wait.child is None and (wait.node, wait.index) == row.key for wait in draft.waits()):
-            return
-        draft.drop_waits(row.key)
-    if plan.node.timeout is not None:
-        draft.drop_timers(row, (TimerKind.EVENT_TIMEOUT,))
-
-
-def waiting_row(draft: Draft, plan: NodePlan, row: TaskRow) -> TaskRow:
-    """The stored row of a waiting node, with the events that it has collected. Raises Lacking."""
-    if event_of(plan).until is not None and not draft.payloads_loaded(row):
-        draft.lacking().outputs.add(row.key)
-        raise Lacking
-    return row
-
-
 def event_timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
     """The node (``row``: stored) has waited long enough; a signal that was delivered wins. Raises Lacking."""
     run = draft.run
@@ -257,31 +167,3 @@ def event_timeout(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
         draft.set_timer(TimerKind.EVENT_TIMEOUT, plan.name, 0, row.index)  # the time is over once all are looked at
     elif image.state is NodeState.WAITING:
         time_out(draft, plan, image)
-
-
-def time_out(draft: Draft, plan: NodePlan, row: TaskRow) -> None:
-    """No signal came in time for the node (``row``: its image): its route, or the error ``timeout``. Raises Lacking."""
-    _stop_waiting(draft, plan, row)
-    error = ErrorInfo(TIMEOUT, "no event came in time")
-    route = event_of(plan).on_timeout
-    if route is None:
-        fail(draft, plan, row, error)
-    elif route.output is None:
-        settle_failed(draft, plan, row, error, route.next or ())
-    else:
-        _go_on(draft, plan, row, route.output)
-
-
-def _go_on(draft: Draft, plan: NodePlan, row: TaskRow, output: Template) -> None:
-    try:
-        payload = Payload.of(render(draft, plan, output))
-        too_large = oversize(draft, payload, "output")
-    except ExpressionError as error:
-        fail(draft, plan, row, ErrorInfo(EXPRESSION, error.message))
-    except InvalidError as error:
-        fail(draft, plan, row, ErrorInfo(EXPRESSION, str(error)))
-    else:
-        if too_large is None:
-            draft.complete(plan, row, payload)
-        else:
-            fail(draft, plan, row, too_large)
