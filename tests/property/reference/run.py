@@ -109,7 +109,6 @@ class Run(Ends):
 
     def _fire(self, spot: Spot) -> None:
         spot.fired = True
-        spot.came = joins.live_sources(self.flow, self.table, spot.name)
         if spot.node.get("cancelRemaining"):
             for other in joins.cancelled_by(self.flow, self.table, spot.name):
                 self.cancel_spot(self.table[other])
@@ -170,7 +169,8 @@ class Run(Ends):
         found: dict[str, Any] = {"input": self.input, "config": self.config, "nodes": seen, "run": run_view(self)}
         if spot is not None:
             found["from"] = [
-                {"node": name, "output": seen[name]["output"], "error": seen[name]["error"]} for name in spot.came
+                {"node": name, "output": seen[name]["output"], "error": seen[name]["error"]}
+                for name in joins.live_sources(self.flow, self.table, spot.name)
             ]
         return found
 

@@ -53,8 +53,6 @@ class Spot:
     error: Error | None = None
     output: Any = None
     event: Any = None
-    came: list[str] = field(default_factory=list)
-    """The live predecessors when it fired."""
     works: dict[int, Work] = field(default_factory=dict)
     keys: list[str] | None = None
     """Of a forEach over an object."""

@@ -410,3 +410,20 @@ def test_a_decision_sees_waits_by_their_places() -> None:
     (wait,) = draft.waits()
     draft.add_waits([replace(wait, seq=wait.seq - 1, node="before")])
     assert [one.node for one in draft.waits()] == ["before", "w"]
+
+
+def test_a_wait_that_is_cancelled_by_the_decision_that_opens_it_takes_no_signal() -> None:
+    race = [
+        {"name": "t"},
+        {"name": "w", "dependsOn": ["t"], "waitForEvent": {"name": "go"}},
+        {"name": "first", "dependsOn": ["t", "w"], "join": "any", "cancelRemaining": True, "compute": {"v": 1}},
+    ]
+    after = {"name": "z", "dependsOn": ["a"], "waitForEvent": {"name": "go"}}
+    child = {"name": "a", "workflow": {"subflow": "s"}}
+    family = Family(definition(child, after, subflows={"s": definition(*race, subflow="s")}))
+    root = family.start()
+    root.signal("go", 7, id="s1")
+    root.child("a").complete("t", 1)
+    assert family.sent(WaitOpened) == []
+    assert (root.status, root.state("z")) == ("Succeeded", "Completed")
+    assert root.store.signals["s1"].consumed_by == "z"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from partita.domain.state.draft import Draft
-from partita.domain.state.events import CancelRequested, WaitClosed
+from partita.domain.state.events import CancelRequested, WaitClosed, WaitOpened
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.reading import Lacking
 from partita.domain.state.rows import ACTIVE, SETTLED, ErrorInfo, Loop, NodeKey, NodeState, TaskRow, TimerKind
@@ -83,8 +83,19 @@ def let_go(draft: Draft, plan: NodePlan, row: TaskRow, mode: Literal["Graceful",
         return
     if row.detail is not None and row.detail.child is not None:
         draft.send(row.detail.child, CancelRequested(mode=mode, reason=_NO_LONGER, by=f"run {run.id}"))
-    elif plan.node.event is not None and run.mailbox_id is not None:
+    elif plan.node.event is not None and run.mailbox_id is not None and not _unsaid(draft, row):
         draft.send(run.mailbox_id, WaitClosed(child=run.id, node=row.node, index=row.index))
+
+
+def _unsaid(draft: Draft, row: TaskRow) -> bool:
+    """Take back a wait that this very decision was about to open: a signal must not be given to it."""
+    messages = draft.effects.messages
+    for position, message in enumerate(messages):
+        event = message.event
+        if isinstance(event, WaitOpened) and (event.node, event.index) == row.key:
+            del messages[position]
+            return True
+    return False
 
 
 def hurry_children(draft: Draft) -> None:
