@@ -33,6 +33,7 @@ def node(detail: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_run_stage_by_stage(on_database: Cli, ended: dict[str, Any]) -> None:
     assert (ended["run"]["phase"], ended["run"]["stage"], ended["run"]["progress"]) == ("Failed", "finally", "6/6")
     assert ended["error"] == {"type": "refused", "message": "no more", "details": None}
+    assert ended["run"]["message"].startswith("refused: no more; undo failed: poll~undo")
     assert [(each["name"], each["stage"], each["state"], each["message"]) for each in ended["nodes"]] == [
         ("reserve", "main", "Completed", ""),
         ("pack", "main", "Completed", "3/3"),
@@ -65,6 +66,9 @@ def test_children_are_read_by_id_and_listed_below_their_parent_alone(on_database
     rest = on_database("list", "--parent", "one", "--cursor", first["cursor"], "-o", "json").json
     assert [run["id"] for run in (*first["runs"], *rest["runs"])] == [run["id"] for run in below]
     child = on_database("get", pack[1]["id"], "-o", "json").json
+    owner = child["run"]["id"]
+    assert "try: partita signal " in on_database("signal", owner, "answer").err
+    assert on_database("get", "one", "--node", "ship", "-o", "json").json["child"] == ship[0]["id"]
     assert (child["run"]["definition"], child["output"]) == ("parcel/packLine", {"line": 2})
     assert [each["name"] for each in child["nodes"]] == ["pick", "ask"]
     assert on_database("list", "--parent", pack[0]["id"]).err == "no runs; try: partita submit FILE\n"
@@ -119,7 +123,9 @@ def test_the_history_names_stages_and_children(on_database: Cli, ended: dict[str
     [
         (("--node", "pck"), Exit.NOT_FOUND, "has no node pck (did you mean 'pack'?)"),
         (("--node", "ship", "--item", "0"), Exit.USAGE, "ship is no loop"),
-        (("--node", "pack", "--item", "3"), Exit.NOT_FOUND, "item 3 has not begun"),
+        (("--node", "pack", "--item", "3"), Exit.NOT_FOUND, "has 3 items, from 0; there is no item 3"),
+        (("--node", "poll", "--item", "3"), Exit.NOT_FOUND, "item 3 has not begun"),
+        (("--node", "pack", "--item", "x"), Exit.USAGE, "'x' is no item of pack; expected its number"),
         (("--node", "no name"), Exit.USAGE, "expected a node's name"),
         (("--item", "3"), Exit.USAGE, "--node"),
     ],
@@ -165,12 +171,17 @@ spec: {definitionRef: {name: two}}
     )
     assert on_database("submit", str(tmp_path / "two.yaml")).code == Exit.OK
     done = on_database("cancel", "both", "--node", "first", "--reason", "not needed", "-o", "json")
-    assert (done.code, done.json) == (Exit.OK, {"run": "both", "cancelNodes": ["first"], "answered": True})
+    assert (done.code, done.json) == (
+        Exit.OK, {"run": "both", "cancelNodes": ["first"], "answered": True, "settled": {}},
+    )  # fmt: skip
+    again = on_database("cancel", "both", "--node", "first", "--mode", "graceful")
+    assert again.err == "run both: first is Cancelled already, nothing to cancel\n"
     detail = on_database("get", "both", "-o", "json").json
     assert (detail["run"]["phase"], node(detail, "first")["state"], node(detail, "second")["state"]) == (
         "Running", "Cancelled", "Waiting",
     )  # fmt: skip
-    (line,) = [each for each in on_database("history", "both", "-o", "json").json if each["event"] == "CancelRequested"]
+    lines = on_database("history", "both", "-o", "json").json
+    line = next(each for each in lines if each["event"] == "CancelRequested")
     assert (line["who"], line["details"]["nodes"]) == (f"{getpass.getuser()}@{platform.node()}", ["first"])
     missing = on_database("cancel", "both", "--node", "frist")
     assert (missing.code, "did you mean 'first'?" in missing.err) == (Exit.NOT_FOUND, True)

@@ -142,7 +142,10 @@ async def test_a_run_without_its_definition_waits_for_it(
     partita: Terminal, here: Namespace, operator_settings: Settings
 ) -> None:
     async with operating(here, operator_settings):
-        assert (await partita.there("submit", partita.manifest(ONE))).code == Exit.OK
+        refused = await partita.there("submit", partita.manifest(ONE))
+        assert refused.code == Exit.NOT_FOUND
+        assert f"WorkflowDefinition {here.name}/approve: does not exist" in refused.err
+        await here.create(ONE)
         await here.run_until("one", lambda status: bool(status.get("waitingFor")), "waiting")
         waited = await partita.there("wait", "one", "--timeout", "0s")
     assert waited.code == Exit.TIMEOUT

@@ -71,6 +71,8 @@ class NodeLine:
     message: str
     """Progress of a loop, the last error, what it waits for."""
     children: tuple[ChildLine, ...] = ()
+    more_children: int = 0
+    """How many are not among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,8 @@ class ItemLine:
     message: str
     child: str
     """Id of its child run; empty without one."""
+    key: str = ""
+    """Its key, where the loop is over an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +120,8 @@ class NodeQuery:
     """What to show of one node."""
 
     name: str
-    item: int | None = None
-    """Only this item or iteration, with its own input, output and attempts."""
+    item: str | None = None
+    """Only this item or iteration, by its number or its key, with its own input, output and attempts."""
     after: int = -1
     """Items after this one."""
     limit: int = 50
@@ -147,6 +151,12 @@ class NodeDetail:
     items: tuple[ItemLine, ...]
     attempts: tuple[AttemptLine, ...]
     """The newest first."""
+    key: str = ""
+    """Of the item that was asked for, where the loop is over an object."""
+    progress: str = ""
+    """How a loop gets on."""
+    child: str = ""
+    """Id of the child run of its latest attempt."""
     cursor: int | None = None
     """Where the next page of items begins: ``--after``; None at the end."""
 

@@ -133,7 +133,7 @@ class ClusterBackend:
         answer = _signal(status_of(seen), signal_id) if seen else None
         if answer is not None and answer["state"] == "Refused":
             raise ConflictError(
-                f"run {run}: signal refused: {answer.get('message', '')}", hint=get_command(run, namespace)
+                f"run {run}: signal {name}: refused: {answer.get('message', '')}", hint=get_command(run, namespace)
             )
         return str(answer["state"]) if answer is not None else "Sent"
 

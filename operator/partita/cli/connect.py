@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from partita.cli.backend import Backend
 from partita.database_url import EXPECTED, url_problem
-from partita.domain.errors import InvalidError, Problem
+from partita.domain.errors import InvalidError, Problem, UnavailableError
 from partita.settings import Settings
 
 T = TypeVar("T")
@@ -81,7 +81,13 @@ async def backend(target: Target) -> AsyncIterator[Backend]:
     else:
         from partita.cli.cluster import ClusterBackend  # noqa: PLC0415  # the database branch needs no Kubernetes client
 
-        opened = await ClusterBackend.open(target.kubeconfig, target.context)
+        try:
+            opened = await ClusterBackend.open(target.kubeconfig, target.context)
+        except UnavailableError as error:
+            if target.names_cluster or is_plugin():
+                raise
+            words = f"{error.message}; no database is named either"
+            raise UnavailableError(words, hint="--database-url URL, or export PARTITA_DATABASE_URL=URL") from error
     try:
         yield opened
     finally:

@@ -29,7 +29,7 @@ from partita.domain.state.events import (
     SignalReceived,
     SuspendRequested,
 )
-from partita.domain.state.mailbox import ACCEPTED, CONSUMED
+from partita.domain.state.mailbox import ACCEPTED, CONSUMED, SHARED_MAILBOX
 from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.engine.engine import Engine
 from partita.engine.manifests import controls_in, start_request
@@ -102,7 +102,9 @@ class DatabaseBackend:
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Send a signal; a refused one is an error."""
         event = SignalReceived(id=signal_id, name=name, payload=Payload.of(payload), sender=sender)
-        reply = await self._apply(namespace, run, event)
+        reply = await self._engine.apply(await self._id(namespace, run), event)
+        if reply.outcome == "refused":
+            raise _signal_refused(namespace, run, name, reply)
         if reply.outcome == "already_applied":
             return "Already sent"
         return reply.reason if reply.reason in (ACCEPTED, CONSUMED) else ACCEPTED
@@ -146,6 +148,13 @@ class DatabaseBackend:
         reply = await self._engine.start(start_request(planned.run, controls, namespace=namespace, by=self._by))
         result = "created" if reply.created else "unchanged"
         return Submitted(kind=kind, namespace=namespace, name=name, id=str(reply.run_id), result=result)
+
+
+def _signal_refused(namespace: str, run: str, name: str, reply: Reply) -> ConflictError:
+    """Why, and where a signal for a subflow has to go: the message ends with the run whose mailbox it shares."""
+    shared = reply.reason == SHARED_MAILBOX
+    hint = f"partita signal {reply.message.split()[-1]} {name}" if shared else get_command(run, namespace)
+    return ConflictError(f"run {run}: signal {name}: {reply.reason}: {reply.message}", hint=hint)
 
 
 async def run_id(database: Database, namespace: str, run: str) -> UUID:

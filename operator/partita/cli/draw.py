@@ -15,10 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from partita.cli.backend import NodeDetail, NodeLine, RunDetail
-from partita.cli.output import age, state
+from partita.cli.output import age, print_shown, state, stdout
 from partita.domain.payload import Json
+from partita.kube.words import undo_failed
 
 MAIN: Final = "main"
+_NOT_RUN: Final = Text("not run", style="bright_black")
+"""Instead of Pending, of a node of a run that has ended."""
 
 _GLYPHS = {
     "Pending": "·",
@@ -44,7 +47,10 @@ def drawing(console: Console) -> Iterator[Callable[[RenderableType], None]]:
         yield last.append
     finally:
         for shown in last:
-            console.print(shown)
+            if console is stdout:
+                print_shown(shown)
+            else:
+                console.print(shown)
 
 
 def picture(detail: RunDetail) -> RenderableType:
@@ -53,11 +59,14 @@ def picture(detail: RunDetail) -> RenderableType:
     for stage, nodes in groupby(detail.nodes, key=lambda node: node.stage):
         if stage != MAIN:
             parts.append(Text(f"  {stage}", style="bold"))
-        parts.append(_nodes([*nodes]))
+        parts.append(_nodes([*nodes], detail.run.finished))
     if detail.run.waiting and not detail.run.finished:
         parts.append(Text(f"waiting for {detail.run.waiting}", style="yellow"))
     if detail.error:
         parts.append(_error(detail.error))
+    failed = [(node.name, node.message) for node in detail.nodes if node.stage == "undo" and node.state == "Failed"]
+    if failed:
+        parts.append(Text(undo_failed(failed), style="red"))
     if detail.output is not None:
         parts.append(Text(f"output: {_json(detail.output)}", style="green"))
     return Group(*parts)
@@ -72,26 +81,32 @@ def _headline(detail: RunDetail) -> Text:
     return line.append(f"  {run.message}" if run.message and not detail.error else "")
 
 
-def _nodes(nodes: Sequence[NodeLine]) -> Table:
+def _nodes(nodes: Sequence[NodeLine], finished: bool) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for node in nodes:
         tries = f"attempt {node.attempt}" if node.attempt > 1 else ""
-        cells = (Text(node.name), state(node.state), Text(tries), Text(node.message, style="bright_black"))
-        table.add_row(_glyph(node.state, 2), *cells)
+        never = finished and node.state == "Pending"
+        word, glyph = (_NOT_RUN, Text("  —", style=_NOT_RUN.style)) if never else (state(node.state), None)
+        cells = (Text(node.name), word, Text(tries), Text(node.message, style="bright_black"))
+        table.add_row(glyph or _glyph(node.state, 2), *cells)
         for child in node.children:
             place = "└ run" if child.index is None else f"└ run [{child.index}]"
             table.add_row("", Text(f"{place} {child.id}", style="bright_black"), state(child.phase), "", "")
+        if node.more_children:
+            table.add_row("", Text(f"└ … {node.more_children} more", style="bright_black"), "", "", "")
     return table
 
 
 def node_picture(detail: NodeDetail) -> RenderableType:
     """One node, or one item of it: what went in, what came out, its items and its attempts."""
-    name = detail.name if detail.index is None else f"{detail.name}[{detail.index}]"
+    name = detail.name if detail.index is None else f"{detail.name}[{detail.key or detail.index}]"
     line = Text.assemble((name, "bold"), f"  {detail.kind}  ", state(detail.state))
     line.append(f"  attempt {detail.attempt}" if detail.attempt else "")
     line.append(f"  queue {detail.queue}" if detail.queue else "")
     line.append(f"  worker {detail.worker}" if detail.worker else "")
-    line.append(f"  {detail.message}" if detail.message and not detail.error else "")
+    words = detail.progress if detail.error else detail.message
+    line.append(f"  {words}" if words else "")
+    line.append(f"  run {detail.child}" if detail.child else "")
     parts: list[RenderableType] = [line]
     parts += [
         Text(f"{what}: {_json(value)}")
@@ -112,7 +127,7 @@ def _items(detail: NodeDetail) -> Table:
     for item in detail.items:
         tries = f"attempt {item.attempt}" if item.attempt > 1 else ""
         words = "  ".join(part for part in (f"run {item.child}" if item.child else "", item.message) if part)
-        cells = (Text(f"[{item.index}]"), state(item.state), Text(tries), Text(words, style="bright_black"))
+        cells = (Text(f"[{item.key or item.index}]"), state(item.state), Text(tries), Text(words, style="bright_black"))
         table.add_row(_glyph(item.state, 2), *cells)
     return table
 

@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from partita.cli.backend import AttemptLine, ItemLine, NodeDetail, NodeQuery, RunDetail
+from partita.cli.items import item_index, keys_of
 from partita.cli.queued import waiting_for_worker
 from partita.cli.shown import (
     children_by_node,
@@ -20,14 +21,14 @@ from partita.cli.shown import (
     run_line,
     waits_of,
 )
-from partita.domain.errors import InvalidError, NotFoundError, Problem
+from partita.domain.errors import NotFoundError
 from partita.domain.model import Definition
 from partita.domain.nearest import did_you_mean
 from partita.domain.payload import Json, Payload
 from partita.domain.state.rows import GROUP, TERMINAL, UNDO, RunStatus, is_undo
 from partita.engine.engine import Engine
 from partita.engine.projection import NodeSummary
-from partita.kube.words import node_message
+from partita.kube.words import loop_progress, node_message
 from partita.store import particulars, reads, trees, views
 
 _CHILDREN: Final = 100
@@ -88,28 +89,31 @@ async def read_node(engine: Engine, run_id: UUID, query: NodeQuery) -> NodeDetai
     detail = await reads.get_run(engine.database, run_id)
     first = await _first_row(engine, detail, query)
     whole = query.name.removesuffix(UNDO)
-    is_loop = any(node.node == whole and node.index == GROUP for node in detail.nodes)
-    if query.item is not None and not is_loop:
-        problem = Problem("--item", f"{query.name} is no loop; expected no --item")
-        raise InvalidError("get", (problem,), hint=f"partita get {run_id} --node {query.name}")
-    row = first if query.item is None else await _item(engine, run_id, query)
-    rows = await _page(engine, run_id, query) if is_loop and query.item is None else ()
-    attempts = await particulars.attempts(engine.database, run_id, query.name, index=query.item, limit=query.limit)
+    group = next((node for node in detail.nodes if node.node == whole and node.index == GROUP), None)
+    keys, index = keys_of(group), None
+    if query.item is not None:
+        index = item_index(str(run_id), query.name, query.item, group)
+    row = first if index is None else await _item(engine, run_id, query, index)
+    rows = await _page(engine, run_id, query) if group is not None and index is None else ()
+    attempts = await particulars.attempts(engine.database, run_id, query.name, index=index, limit=query.limit)
     return NodeDetail(
         run=str(run_id),
         name=query.name,
-        index=query.item,
+        index=index,
+        key=_key(keys, index),
         kind=row.kind,
         state=row.state,
         attempt=row.attempt,
         queue=row.queue,
         worker=row.worker,
-        message=node_message(node_summary(row), waits_of(detail) if query.item is None else ()),
+        message=node_message(node_summary(row), waits_of(detail) if index is None else ()),
+        progress=loop_progress(row.loop) if row.loop is not None else "",
+        child=str(row.child or ""),
         input=_value(row.input),
         output=await _output(engine, run_id, query, row),
         event=_value(row.event),
         error=error_json(row.error),
-        items=tuple(_item_line(item) for item in rows[: query.limit]),
+        items=tuple(_item_line(item, keys) for item in rows[: query.limit]),
         attempts=tuple(_attempt_line(attempt) for attempt in attempts),
         cursor=rows[query.limit - 1].index if len(rows) > query.limit else None,
     )
@@ -143,11 +147,10 @@ async def _first_row(engine: Engine, detail: views.RunDetailView, query: NodeQue
     )
 
 
-async def _item(engine: Engine, run_id: UUID, query: NodeQuery) -> views.NodeView:
-    index = query.item or 0
+async def _item(engine: Engine, run_id: UUID, query: NodeQuery, index: int) -> views.NodeView:
     rows = await trees.items(engine.database, run_id, query.name, after=index - 1, limit=1)
     if not rows or rows[0].index != index:
-        words = f"run {run_id}: {query.name}: item {index} has not begun"
+        words = f"run {run_id}: {query.name}: item {query.item} has not begun"
         raise NotFoundError(words, hint=f"partita get {run_id} --node {query.name}")
     return rows[0]
 
@@ -163,8 +166,13 @@ async def _output(engine: Engine, run_id: UUID, query: NodeQuery, row: views.Nod
     return _value(row.output)
 
 
-def _item_line(row: views.NodeView) -> ItemLine:
+def _key(keys: Sequence[str], index: int | None) -> str:
+    return keys[index] if index is not None and index < len(keys) else ""
+
+
+def _item_line(row: views.NodeView, keys: Sequence[str]) -> ItemLine:
     return ItemLine(
+        key=_key(keys, row.index),
         index=row.index,
         state=row.state,
         attempt=row.attempt,

@@ -13,6 +13,7 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -20,20 +21,21 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from partita.cli.backend import Backend, RunDetail
+from partita.cli import apart
+from partita.cli.backend import Backend, PartlySubmittedError, RunDetail, Submitted
 from partita.cli.connect import Target, settings_for
 from partita.cli.database import DatabaseBackend
 from partita.cli.draw import drawing, picture
 from partita.cli.output import Format, note, stderr, stdout
-from partita.domain.errors import InvalidError, NotFoundError, Problem
+from partita.domain.errors import ConflictError, InvalidError, NotFoundError, Problem
 from partita.domain.payload import Json
 from partita.minting import new_id
 from partita.settings import Settings
 from partita.store import embedded, migrations, partitions
 from partita.worker import Tasks, load
+from partita.worker.binding import InvalidTaskInputError
 from partita.worker.process import serve
 
-_NAMESPACE = "default"
 _PAUSE_SECONDS = 0.2
 _OPEN = ("Pending", "Running", "Suspended")
 
@@ -45,13 +47,33 @@ async def run_documents(
     events: list[tuple[str, Json]],
     output: Format,
 ) -> list[RunDetail]:
-    """Deploy and start what the documents say, and follow each run to its end; events answer its waits."""
+    """Deploy and start what the documents say, and follow each run to its end; events answer its waits.
+
+    However it ends, no run that it started goes on.
+    """
     _log_to_stderr()
     await migrations.migrate(settings.database)
     await partitions.ensure(settings)
-    async with await DatabaseBackend.open(settings) as backend, _serving(settings, registry):
-        runs = [item.id for item in await backend.submit(_NAMESPACE, documents) if item.kind == "WorkflowRun"]
-        return [await _follow(backend, run_id, events, output) for run_id in runs]
+    serving = apart.serving(settings, documents)
+    async with await DatabaseBackend.open(settings) as backend, _serving(serving, registry):
+        runs = await _submitted(backend, documents)
+        try:
+            return [await _follow(backend, run_id, events, output) for run_id in runs]
+        finally:
+            await apart.leave_nothing(backend, runs)
+
+
+async def _submitted(backend: DatabaseBackend, documents: Sequence[Mapping[str, Json]]) -> list[str]:
+    """Ids of the runs; where some cannot start none stays."""
+    try:
+        return _runs(await backend.submit(apart.NAMESPACE, documents))
+    except PartlySubmittedError as error:
+        await apart.leave_nothing(backend, _runs(error.done))
+        raise error.error from error
+
+
+def _runs(done: Iterable[Submitted]) -> list[str]:
+    return [item.id for item in done if item.kind == "WorkflowRun"]
 
 
 async def _follow(backend: DatabaseBackend, run_id: str, events: list[tuple[str, Json]], output: Format) -> RunDetail:
@@ -79,7 +101,7 @@ async def _views(backend: DatabaseBackend, run_id: str, answers: Answers) -> Asy
     """The run each time that it looks different, or waits for something else below."""
     last: tuple[RunDetail, frozenset[str]] | None = None
     while True:
-        detail = await backend.get(_NAMESPACE, run_id)
+        detail = await backend.get("", run_id)
         await answers.give(detail)
         if last != (detail, answers.missing):
             yield detail
@@ -117,12 +139,16 @@ class Answers:
                 yield run, detail.events
             for child in [child.id for node in detail.nodes for child in node.children if child.phase in _OPEN]:
                 with contextlib.suppress(NotFoundError):  # it is about to start
-                    todo.append((child, await self._backend.get(_NAMESPACE, child)))
+                    todo.append((child, await self._backend.get("", child)))
 
     async def _send(self, run: str, names: tuple[str, ...]) -> tuple[str, ...]:
         for item in [item for item in self.left if item[0] in names]:
             self.left.remove(item)
-            await self._backend.signal(_NAMESPACE, run, item[0], item[1], str(new_id()), "partita dev")
+            try:
+                await self._backend.signal("", run, item[0], item[1], str(new_id()), "partita dev")
+            except ConflictError as error:
+                self._given -= {item[0]}
+                note(f"--event {item[0]}: {error.message}")
         return names
 
 
@@ -130,7 +156,10 @@ class _Stderr(logging.Handler):
     """Standard error as it is at the moment: while a picture is drawn, lines go above it."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Write one record; where it was the input that did not fit, no place in this package says more."""
+        if record.exc_info and isinstance(record.exc_info[1], InvalidTaskInputError):
+            record = copy(record)
+            record.exc_info = record.exc_text = None
         sys.stderr.write(self.format(record) + "\n")
 
 

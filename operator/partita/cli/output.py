@@ -7,6 +7,7 @@ error. Colours appear only on a terminal.
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 
 import orjson
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -88,8 +89,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
         table.add_column(name.upper(), no_wrap=name != columns[-1], overflow="fold")
     for row in cells:
         table.add_row(*row)
-    wide = Console(soft_wrap=True, file=stdout.file, width=sum(widths) + _GAP * len(widths))
-    (stdout if sys.stdout.isatty() else wide).print(table)
+    print_shown(table, width=sum(widths) + _GAP * len(widths))
+
+
+def print_shown(shown: RenderableType, *, width: int = _WIDE) -> None:
+    """Print a table or a picture; in a file or a pipe without blanks at the ends of lines, ``width`` columns wide."""
+    if sys.stdout.isatty():
+        stdout.print(shown)
+        return
+    text = io.StringIO()
+    Console(soft_wrap=True, file=text, width=width).print(shown)
+    stdout.file.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))
 
 
 def note(text: str) -> None:

@@ -76,8 +76,17 @@ def _line(
         state=node.state,
         attempt=node.attempt,
         message=node_message(node, waits),
-        children=tuple(children) or _coming(node),
+        children=tuple(children[:CHILD_LINES]) or _coming(node),
+        more_children=_hidden(node, len(children)),
     )
+
+
+def _hidden(node: projection.NodeSummary, children: int) -> int:
+    """Children of a loop that are not shown: no more of them are looked at than can be, so its progress counts too."""
+    if not children or node.loop is None:
+        return 0
+    begun = node.loop.completed + node.loop.failed + node.loop.running
+    return max(children, begun) - min(children, CHILD_LINES)
 
 
 def _coming(node: projection.NodeSummary) -> tuple[ChildLine, ...]:
@@ -100,7 +109,7 @@ def node_summary(node: views.NodeView) -> projection.NodeSummary:
 
 
 def children_by_node(runs: Iterable[views.RunView], flow: Definition) -> Children:
-    """Children below the nodes that started them: the latest one, of a loop some, the failed ones first."""
+    """Children below the nodes that started them: the latest one, of a loop all, the failed ones first."""
     found: defaultdict[str, list[views.RunView]] = defaultdict(list)
     for run in runs:
         if run.parent is not None:
@@ -113,7 +122,7 @@ def _chosen(children: list[views.RunView], loop: bool) -> list[ChildLine]:
         latest = max(children, key=lambda run: (run.parent.attempt if run.parent else 0, run.id))
         return [_child(latest, loop=False)]
     ranked = sorted(children, key=lambda run: (_rank(run), run.parent.index if run.parent else 0, run.id))
-    return [_child(run, loop=True) for run in ranked[:CHILD_LINES]]
+    return [_child(run, loop=True) for run in ranked]
 
 
 def _rank(run: views.RunView) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from partita.domain.state.rows import TERMINAL, ErrorInfo, Loop, RunStatus, TimerKind
+from partita.domain.state.rows import TERMINAL, ErrorInfo, Loop, RunStatus, TimerKind, is_undo
 from partita.engine.projection import NodeSummary, WaitSummary
 from partita.kube.conditions import clip, seconds
 
@@ -80,11 +80,20 @@ def error_text(error: ErrorInfo | None) -> str:
 
 
 def message_of(status: RunStatus, error: str, reason: str, nodes: Iterable[NodeSummary]) -> str:
-    """The latest that people should know: why it ended badly, or which nodes have failed so far."""
+    """The latest that people should know: why it ended badly, or which nodes have failed so far, and what undo left."""
+    known = [*nodes]
+    failed = [f"{node.name}: {node.message}" for node in known if node.state == "Failed" and not is_undo(node.name)]
     if status in TERMINAL:
-        return error or ("" if status is RunStatus.SUCCEEDED else reason)
-    failed = [f"{node.name}: {node.message}" for node in nodes if node.state == "Failed"]
-    return "; ".join(failed[:3])
+        failed = [error or ("" if status is RunStatus.SUCCEEDED else reason)]
+    undo = undo_failed((node.name, node.message) for node in known if node.state == "Failed" and is_undo(node.name))
+    return "; ".join(word for word in (*failed[:3], undo) if word)
+
+
+def undo_failed(nodes: Iterable[tuple[str, str]]) -> str:
+    """What could not be reversed, by name and error, such as ``undo failed: pay~undo (timeout: …)``; else empty."""
+    told = [f"{name} ({message})" if message else name for name, message in nodes]
+    more = f" and {len(told) - 3} more" if len(told) > 3 else ""
+    return f"undo failed: {', '.join(told[:3])}{more}" if told else ""
 
 
 def node_message(node: NodeSummary, waits: Iterable[WaitSummary]) -> str:

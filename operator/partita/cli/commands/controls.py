@@ -9,7 +9,7 @@ from uuid import uuid4
 import typer
 
 from partita.cli import names, options
-from partita.cli.backend import Backend
+from partita.cli.backend import Backend, RunDetail
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import json_value
 from partita.cli.nodes import settled
@@ -61,11 +61,21 @@ def signal(
     value = json_value(payload, "PAYLOAD")
     identity = signal_id or str(uuid4())
 
-    async def work(backend: Backend) -> str:
-        return await backend.signal(namespace, run, name, value, identity, person())
+    async def work(backend: Backend) -> tuple[str, str]:
+        answer = await backend.signal(namespace, run, name, value, identity, person())
+        return answer, _awaited(await backend.get(namespace, run), name) if answer == "Accepted" else ""
 
-    answer = on_backend(options.target(database_url, kubeconfig, context), work)
+    answer, awaited = on_backend(options.target(database_url, kubeconfig, context), work)
     _say({"run": run, "signal": name, "id": identity, "state": answer}, output, f"signal {name} to {run}: {answer}")
+    if awaited and output is not Format.JSON:
+        note(f"nobody waits for {name} yet; the run waits for: {awaited}")
+
+
+def _awaited(detail: RunDetail, name: str) -> str:
+    """The events that a run waits for, where this one is not among them."""
+    words = ", ".join(detail.events) or detail.run.waiting.removeprefix("event ")
+    waits = bool(detail.events) or detail.run.waiting.startswith("event ")
+    return words if waits and name not in detail.events and name not in words.split() else ""
 
 
 def suspend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Annotated
 
 import typer
@@ -45,7 +46,7 @@ def run(
     ] = "",
 ) -> None:
     """Run a manifest with an embedded PostgreSQL and a worker in this process, and draw it live."""
-    from partita.cli import local
+    from partita.cli import apart, local
 
     documents = read_documents(file)
     if not any(document.get("kind") == "WorkflowRun" for document in documents):
@@ -53,6 +54,8 @@ def run(
         raise InvalidError(str(file), (problem,), hint="partita lint FILE")
     events = [(checked("--event", name, SIGNAL_NAME), value) for name, value in pairs(event or (), "--event")]
     registry = local.find_tasks(tasks, file)
+    if not database_url:
+        documents = apart.marked(documents, secrets.token_hex(4))
     with local.local_database(database_url) as settings:
         details = asyncio.run(local.run_documents(settings, registry, documents, events, output))
     if output is Format.JSON:

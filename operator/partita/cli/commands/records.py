@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import orjson
 import typer
 
 from partita.cli import names, options
@@ -152,7 +153,7 @@ def _place(line: HistoryView, loops: set[str]) -> str:
 
 def _what(line: HistoryView) -> str:
     error = f"{line.error.type}: {line.error.message}" if line.error is not None else ""
-    details = line.details.text if line.details is not None else ""
+    details = orjson.dumps(line.details.value).decode() if line.details is not None else ""
     return "  ".join(part for part in (line.who, error or details) if part)
 
 

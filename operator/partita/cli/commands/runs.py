@@ -14,7 +14,7 @@ from partita.cli.documents import read_documents
 from partita.cli.draw import drawing, node_picture, picture
 from partita.cli.exits import Exit
 from partita.cli.follow import follow
-from partita.cli.output import Format, note, print_json, print_table, stdout
+from partita.cli.output import Format, note, print_json, print_shown, print_table, stdout
 from partita.domain.durations import parse_duration
 from partita.domain.errors import InvalidError, Problem
 
@@ -69,7 +69,8 @@ def get(
         ),
     ] = None,
     item: Annotated[
-        int | None, typer.Option("--item", min=0, help="Only this item or iteration of the node.", show_default=False)
+        str | None,
+        typer.Option("--item", help="Only this item or iteration of the node, by number or key.", show_default=False),
     ] = None,
     after: Annotated[int, typer.Option("--after", min=-1, help="Items after this one.", show_default=False)] = -1,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Most items, and most attempts.")] = 50,
@@ -102,7 +103,7 @@ def _get_node(target: Target, namespace: str, run: str, query: NodeQuery, output
     if output is Format.JSON:
         print_json(found)
         return
-    stdout.print(node_picture(found))
+    print_shown(node_picture(found))
     if found.cursor is not None:
         note(f"more items: --after {found.cursor}")
 
@@ -176,4 +177,4 @@ def _show(detail: RunDetail, output: Format) -> None:
     if output is Format.JSON:
         print_json(detail)
     else:
-        stdout.print(picture(detail))
+        print_shown(picture(detail))
