@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
+from uuid import UUID
 
 import orjson
 
@@ -58,7 +59,7 @@ class Deliverer:
             try:
                 delivery = delivery_of(row["id"], row["run_id"], row["kind"], orjson.loads(row["body"]))
             except Exception as error:
-                await self._count(row["id"], error)
+                await self._count(row["id"], error, row["run_id"])
                 raise
             return await self.message(delivery)
         try:
@@ -66,7 +67,8 @@ class Deliverer:
         except _NOT_ITS_FAULT:
             raise
         except Exception as error:
-            await self._count(row["id"], error, final=isinstance(error, DeliveryRefusedError) and error.final)
+            final = isinstance(error, DeliveryRefusedError) and error.final
+            await self._count(row["id"], error, row["run_id"], final=final)
             raise
 
     async def _relayed(self, row: Record) -> Answer:
@@ -88,7 +90,7 @@ class Deliverer:
         except NotFoundError as error:
             return await self._without_run(delivery, error)
         except Exception as error:
-            await self._count(delivery.inbox_id, error)
+            await self._count(delivery.inbox_id, error, _held_up(delivery))
             raise
 
     async def _start(self, delivery: Delivery, child: ChildStart) -> Answer:
@@ -103,7 +105,7 @@ class Deliverer:
         message = refusal(delivery, child, error)
         if message is None:
             log.warning("run %s: inbox row %d: a detached child: %s", delivery.run_id, delivery.inbox_id, error)
-            await self._count(delivery.inbox_id, error, final=True)
+            await self._count(delivery.inbox_id, error, delivery.run_id, final=True)
             return
         row = row_of(message, delivery.namespace)
         async with self._writing() as connection:
@@ -119,13 +121,26 @@ class Deliverer:
             await failures.fail_inbox(connection, self._sql, delivery.inbox_id, str(error))
         raise error
 
-    async def _count(self, inbox_id: int, error: Exception, *, final: bool = False) -> None:
+    async def _count(self, inbox_id: int, error: Exception, held_up: UUID, *, final: bool = False) -> None:
+        """Put a failure on the row's account; once it is given up the status of the run that it holds up says so."""
         text = str(error) if isinstance(error, PartitaError) else f"{type(error).__name__}: {error}"
         async with self._writing() as connection:
-            await failures.fail_inbox(connection, self._sql, inbox_id, text, final=final)
+            dead = await failures.fail_inbox(connection, self._sql, inbox_id, text, final=final)
+        if not dead:
+            return
+        async with self._writing() as connection:
+            shown = await failures.show_given_up(connection, self._sql, held_up)
+        if shown:
+            self._coordinator.notices.tell_projection()
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[Connection]:
         with boundary():
             async with self._writer.transaction() as connection:
                 yield connection
+
+
+def _held_up(delivery: Delivery) -> UUID:
+    """The run that does not go on without this message: of a child's start the parent."""
+    event = delivery.event
+    return event.parent.run_id if isinstance(event, ChildStart) and event.parent is not None else delivery.run_id

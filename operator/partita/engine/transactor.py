@@ -147,11 +147,20 @@ class Transactor:
         key = (one.run_id, one.timer.kind.value, one.timer.node, one.timer.index)
         try:
             async with self._connection.transaction(_patience([one])) as connection:
-                await failures.fail_timer(connection, self._tools.sql, key, str(error))
+                dead = await failures.fail_timer(connection, self._tools.sql, key, str(error))
+            if dead:
+                await self._show_given_up(one)
         except Exception as failure:
             if not (is_store_error(failure) or isinstance(failure, PartitaError)):
                 raise
             log.warning("run %s: timer %s of %s: cannot be postponed: %s", key[0], key[1], key[2] or "the run", failure)
+
+    async def _show_given_up(self, one: TimerFell) -> None:
+        """Let the status of the run that stands still say so."""
+        async with self._connection.transaction(_patience([one])) as connection:
+            shown = await failures.show_given_up(connection, self._tools.sql, one.run_id)
+        if shown:
+            self._tools.notices.tell_projection()
 
 
 def _living(group: list[Submission]) -> list[Submission]:

@@ -64,7 +64,14 @@ CROSS JOIN LATERAL (
 -- name: projection_waiting
 -- What each run waits for: signals (kind signal), those of its children's nodes too, timers, and children (kind child,
 -- named by their id; of a loop without a name), at most 50 of each a run. $1 = run ids, $2 and $3 = their bounds.
+-- A child is dead if its start, or the news of its end, was given up; these are looked for only if a child is waited for.
 -- hot: pruned
+WITH dead AS MATERIALIZED (
+    SELECT coalesce((body -> 'parent' ->> 0)::uuid, run_id) AS run_id,
+           coalesce(body ->> 'node', body -> 'parent' ->> 1) AS node, coalesce(last_error, '') AS error
+    FROM :"schema".run_inbox
+    WHERE dead_at IS NOT NULL AND kind IN ('ChildStart', 'ChildFinished')
+)
 SELECT r.id AS run_id, w.*
 FROM unnest($1::uuid[]) AS r (id)
 CROSS JOIN LATERAL (
@@ -86,7 +93,8 @@ CROSS JOIN LATERAL (
             ORDER BY row.node, row.index LIMIT 1
         ) AS next
     )
-     SELECT 'child', coalesce(task.child, ''), task.node, task.index, NULL, NULL, task.child::uuid
+     SELECT 'child', coalesce(task.child, ''), task.node, task.index, NULL,
+            (SELECT dead.error FROM dead WHERE dead.run_id = r.id AND dead.node = task.node LIMIT 1), task.child::uuid
      FROM place CROSS JOIN LATERAL (
          SELECT node, index, detail ->> 'child' AS child FROM :"schema".task_instances AS row
          WHERE row.run_id = r.id AND row.run_id BETWEEN $2::uuid AND $3::uuid AND row.node = place.node

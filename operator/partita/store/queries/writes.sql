@@ -232,7 +232,8 @@ SET failures = failures + 1, last_error = $5,
     dead_at = CASE WHEN failures + 1 >= $6 THEN clock_timestamp() END,
     fire_at = CASE WHEN failures + 1 >= $6 THEN 'infinity'::timestamptz
                    ELSE clock_timestamp() + least(2 ^ failures, 3600) * interval '1 second' END
-WHERE run_id = $1 AND kind = $2 AND node = $3 AND index = $4;
+WHERE run_id = $1 AND kind = $2 AND node = $3 AND index = $4
+RETURNING dead_at IS NOT NULL AS dead;
 
 -- name: drop_undeliverable
 -- hot: pruned
@@ -251,4 +252,17 @@ UPDATE :"schema".run_inbox
 SET failures = failures + 1, last_error = $2,
     dead_at = CASE WHEN failures + 1 >= $3 THEN clock_timestamp() END,
     due_at = clock_timestamp() + least(2 ^ failures, 3600) * interval '1 second'
-WHERE id = $1;
+WHERE id = $1
+RETURNING dead_at IS NOT NULL AS dead;
+
+-- name: show_given_up
+-- hot: pruned
+-- The status of the run that stands still because of it is to say so, which takes a new revision.
+WITH run AS (
+    UPDATE :"schema".workflow_runs SET revision = revision + 1
+    WHERE id = $1::uuid AND cr_uid IS NOT NULL RETURNING id, revision
+)
+INSERT INTO :"schema".projection_queue AS queued (run_id, revision, due_at)
+SELECT id, revision, clock_timestamp() FROM run
+ON CONFLICT (run_id) DO UPDATE SET revision = excluded.revision, due_at = least(queued.due_at, excluded.due_at)
+RETURNING run_id;
