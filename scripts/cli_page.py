@@ -39,9 +39,13 @@ unique: submitting again starts another run of the same name. A name then means 
 newest finished one; the id that `submit` prints always means the same run.
 Objects that the operator refused, or that wait for their definition, are no runs yet: only the cluster shows them.
 
-`partita signal` prints on standard output what became of the event: `Accepted` (kept until the run waits for it),
-`Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time, `Sent`. A refused one is an error
-(exit code 4).
+`partita submit` deploys the definitions of a file first, wherever they stand in it. Before the first change it looks up
+the definition of every run (in the file, else where it goes) and checks its input, its key and its id as far as the
+place can tell; where a start fails nevertheless, the table of what was started comes before the error.
+
+`partita signal` prints on standard output what became of the event: `Accepted` (kept until the run waits for it; a line
+says what it waits for instead), `Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time,
+`Sent`. A refused one is an error (exit code 4).
 
 A change through the database is recorded as that of `user@host`, the person and the machine of the command; one through
 the cluster as the object's, and who patched it stands in the audit log of the API server.
@@ -50,7 +54,8 @@ the cluster as the object's, and who patched it stands in the audit log of the A
 
 `get` and `watch` show a line for each node, in the order of the definition, and below `undo` and `finally` what these
 stages have. A loop is one line, however many items it has, with its progress: settled of all items, how many failed,
-how many run. Child runs stand below the node that started them (of a loop the first five, failed ones first).
+how many run. Child runs stand below the node that started them (of a loop five, failed ones first, and how many more).
+Nodes that had not begun when the run ended are `not run`; what could not be reversed is a line `undo failed: …`.
 
     parcel-1  parcel v1  Running  2/5  12s
       ✔  reserve  Completed
@@ -59,16 +64,23 @@ how many run. Child runs stand below the node that started them (of a loop the f
       ·  ship     Pending
 
 `partita get RUN --node pack` shows one node: its input, its output (of a loop that goes on what its items gave so far,
-null for the others), a page of its items and its newest attempts with worker, time and error; `--item 17` one item,
-`--node charge~undo` what reverses a node. `partita list --parent RUN` lists children, those of subflows too, which no
-other list has; each is a run of its own that `get`, `watch`, `history` and `list --parent` take by its id. Events for a
-subflow are sent to the run that holds it. Numbers of `history` grow and leave some out: signals and waits have theirs
-from the same row.
+null for the others), a page of its items and its newest attempts with worker, time and error; `--item 17` one item (of
+an object also by its key, `--item alice`), `--node charge~undo` what reverses a node. `partita list --parent RUN` lists
+children, those of subflows too, which no other list has; each is a run of its own that `get`, `watch`, `history` and
+`list --parent` take by its id. Events for a subflow are sent to the run that holds it. Numbers of `history` grow and
+leave some out: signals and waits have theirs from the same row.
 
 A cluster shows at most twenty nodes, no items, and of children their ids; the rest of this needs the database.
 
 `partita cancel RUN --node NAME` cancels unsettled nodes while the run goes on, each once; their edges die, and that is
-no failure.
+no failure. A name that the run does not have is an error; of a node that has settled the command says so.
+
+## Trying a manifest
+
+`partita dev run FILE` serves every queue that the file names. With the embedded database it works in namespaces of its
+own (`default-1f2e3d4c`), so that it executes nothing but the runs of the file; with `--database-url` it serves the
+namespaces of the file, and other runs that are there too. What is unfinished when it ends, by Ctrl-C too, is cancelled,
+and said. An `--event` whose payload breaks the schema is named, and the run waits on.
 
 ## Dead letters
 
