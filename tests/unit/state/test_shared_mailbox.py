@@ -413,7 +413,7 @@ def test_a_decision_sees_waits_by_their_places() -> None:
 
 
 def test_a_wait_that_is_cancelled_by_the_decision_that_opens_it_takes_no_signal() -> None:
-    race = [
+    race: list[dict[str, Any]] = [
         {"name": "t"},
         {"name": "w", "dependsOn": ["t"], "waitForEvent": {"name": "go"}},
         {"name": "first", "dependsOn": ["t", "w"], "join": "any", "cancelRemaining": True, "compute": {"v": 1}},

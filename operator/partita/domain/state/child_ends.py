@@ -6,6 +6,7 @@ row was cancelled, or of an earlier attempt's child, changes nothing. A child's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from partita.domain.error_types import CANCELLED
@@ -62,7 +63,7 @@ def _is_current(row: TaskRow, event: ChildFinished) -> bool:
     return waits and detail is not None and detail.child == event.child
 
 
-def _cancelled(draft: Draft, plan: NodePlan, row: TaskRow, details: dict[str, object]) -> None:
+def _cancelled(draft: Draft, plan: NodePlan, row: TaskRow, details: Mapping[str, object]) -> None:
     """The child has ended as its parent, which is ending, told it to."""
     draft.begin()
     draft.note(CHILD_FINISHED, key=row.key, attempt=row.attempt, started_at=row.queued_at, details=details)
