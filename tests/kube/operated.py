@@ -32,6 +32,8 @@ from tests.waiting import until
 
 API_VERSION = "partita.dev/v1alpha1"
 Object = dict[str, Any]
+PATIENCE_SECONDS = 90.0
+"""How long a test waits for an object: a bound of what is wrong, far above what a busy machine needs."""
 
 
 def operator_settings(settings: Settings, namespace: str, **changes: Any) -> Settings:
@@ -111,11 +113,13 @@ class Namespace:
         operations = [{"op": "add", "path": "/spec/signals/-", "value": value}]
         await self.kubectl("patch", "wfr", run, "--type=json", "-p", json.dumps(operations))
 
-    async def run_until(self, name: str, accepts: Callable[[Object], bool], what: str, within: float = 30) -> Object:
+    async def run_until(
+        self, name: str, accepts: Callable[[Object], bool], what: str, within: float = PATIENCE_SECONDS
+    ) -> Object:
         """A run's status once it is as expected."""
         return await self._until(RUNS, name, accepts, what, within)
 
-    async def phase(self, name: str, *phases: str, within: float = 30) -> Object:
+    async def phase(self, name: str, *phases: str, within: float = PATIENCE_SECONDS) -> Object:
         """A run's status once it is in one of these phases."""
         return await self.run_until(name, lambda status: status.get("phase") in phases, f"{phases}", within)
 
@@ -127,7 +131,9 @@ class Namespace:
         """A definition's status once it is accepted."""
         return await self.definition_until(name, lambda status: condition(status, "Ready") == "True", "Ready")
 
-    async def engine_until(self, accepts: Callable[[Object], bool], what: str, within: float = 30) -> Object:
+    async def engine_until(
+        self, accepts: Callable[[Object], bool], what: str, within: float = PATIENCE_SECONDS
+    ) -> Object:
         """The WorkflowEngine's status once it is as expected."""
         return await self._until(ENGINES, ENGINE_NAME, accepts, what, within)
 

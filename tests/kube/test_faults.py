@@ -20,6 +20,7 @@ from tests.kube import operated
 from tests.kube.operated import (
     APPROVAL,
     CHAIN,
+    PATIENCE_SECONDS,
     Namespace,
     Object,
     condition,
@@ -57,7 +58,7 @@ async def test_death_between_transaction_and_status(here: Namespace, settings: S
         await here.create(definition("chain", CHAIN))
         await here.accepted("chain")
         await here.create(run("one", "chain"))
-        await until(lambda: ended(victim), what="the operator to kill itself")
+        await until(lambda: ended(victim), within=PATIENCE_SECONDS, what="the operator to kill itself")
     assert victim.returncode == -signal.SIGKILL
     before = await runs(database)
     assert len(before) == 1
@@ -73,7 +74,7 @@ async def test_sigterm_ends_in_good_order_and_gives_the_lease_up(here: Namespace
     with operator_process(here.cluster.kubeconfig, slow, "first") as process:
         await leading(here, "first")
         process.send_signal(signal.SIGTERM)
-        await until(lambda: ended(process), what="the operator to end")
+        await until(lambda: ended(process), within=PATIENCE_SECONDS, what="the operator to end")
         assert process.returncode == 0
     lease = await here.client.get(LEASES.path(here.name, LEASE_NAME))
     assert not lease["spec"].get("holderIdentity")
