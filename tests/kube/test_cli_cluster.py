@@ -69,7 +69,7 @@ async def test_a_run_from_submit_to_its_output(partita: Terminal, here: Namespac
     async with operating(here, operator_settings):
         submitted = await partita.there("submit", file)
         assert submitted.code == Exit.OK, submitted.err
-        assert submitted.out.count(" created ") == 2
+        assert submitted.out.count(" created") == 2
         assert f"follow it: partita watch one -n {here.name}" in submitted.err
         await here.run_until("one", lambda status: status.get("waitingFor") == "event approval", "waiting")
         listed = await partita.there("list", "--phase", "running")

@@ -257,3 +257,13 @@ def test_a_status_without_room_keeps_the_nodes_that_people_look_for() -> None:
     more = tuple(node(f"n{number}", "Completed", message="x") for number in range(18))
     shorter = run_status(summary(nodes=(*first, *more)), 1_750, flow=_flow())
     assert [each["name"] for each in shorter["nodes"]] == ["mid", "n0", "n1", "n2", "zeta~undo"]
+
+
+def test_the_message_says_what_could_not_be_undone() -> None:
+    undo = node("pay~undo", "Failed", message="timeout: late")
+    nodes = (node("pay", "Completed"), undo, node("no", "Failed", message="e: m"))
+    failed = summary(nodes=nodes, status=RunStatus.FAILED, error=ErrorInfo("declined", "51"), finished_at=at(7))
+    assert run_status(failed)["message"] == "declined: 51; undo failed: pay~undo (timeout: late)"
+    assert run_status(failed)["error"] == {"type": "declined", "message": "51"}
+    going = summary(nodes=nodes, stage="undo")
+    assert run_status(going)["message"] == "no: e: m; undo failed: pay~undo (timeout: late)"

@@ -87,7 +87,9 @@ async def backend(target: Target) -> AsyncIterator[Backend]:
             if target.names_cluster or is_plugin():
                 raise
             words = f"{error.message}; no database is named either"
-            raise UnavailableError(words, hint="--database-url URL, or export PARTITA_DATABASE_URL=URL") from error
+            raise UnavailableError(
+                words, hint="--kubeconfig PATH, or --database-url URL, or export PARTITA_DATABASE_URL=URL"
+            ) from error
     try:
         yield opened
     finally:

@@ -17,7 +17,6 @@ from rich.text import Text
 from partita.cli.backend import NodeDetail, NodeLine, RunDetail
 from partita.cli.output import age, print_shown, state, stdout
 from partita.domain.payload import Json
-from partita.kube.words import undo_failed
 
 MAIN: Final = "main"
 _NOT_RUN: Final = Text("not run", style="bright_black")
@@ -66,6 +65,8 @@ def picture(detail: RunDetail) -> RenderableType:
         parts.append(_error(detail.error))
     failed = [(node.name, node.message) for node in detail.nodes if node.stage == "undo" and node.state == "Failed"]
     if failed:
+        from partita.kube.words import undo_failed  # noqa: PLC0415  # slow to import, and --help draws nothing
+
         parts.append(Text(undo_failed(failed), style="red"))
     if detail.output is not None:
         parts.append(Text(f"output: {_json(detail.output)}", style="green"))
