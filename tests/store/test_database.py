@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import asyncpg
 import pytest
@@ -260,3 +263,26 @@ async def test_a_url_that_means_nothing_is_refused() -> None:
     with pytest.raises(InvalidError):
         async with await Database.open(DatabaseSettings(url=url, patience_ms=0)) as database:
             await database.clock()
+
+
+async def test_a_cancelled_read_ends_though_its_connection_cannot_be_given_back(restartable_server: Server) -> None:
+    """The server does not confirm that the statement was broken off: Ctrl-C must not look like a lost connection."""
+    quick = DatabaseSettings(url=restartable_server.url("partita"), connect_timeout_ms=300)
+    pids: list[int] = []
+
+    async def sleeping(connection: Any) -> Any:
+        pids.append(connection.get_server_pid())
+        return await connection.fetchval("SELECT pg_sleep(60)" if len(pids) == 1 else "SELECT 1")
+
+    async with await Database.open(quick) as database, await Database.open(quick) as other:
+        reading = asyncio.create_task(database.read(sleeping))
+        active = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(60)'"
+        await until(lambda: other.read(lambda connection: connection.fetchval(active)), what="the statement runs")
+        os.kill(pids[0], signal.SIGSTOP)
+        try:
+            reading.cancel()
+            await asyncio.wait({reading}, timeout=20)
+        finally:
+            os.kill(pids[0], signal.SIGCONT)
+    assert reading.cancelled()
+    assert len(pids) == 1

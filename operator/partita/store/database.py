@@ -117,6 +117,8 @@ class Database:
             try:
                 return await self._once(work, snapshot)
             except DATABASE_ERRORS as error:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise asyncio.CancelledError from error  # giving the connection back failed, which hid this
                 lost = is_disconnect(error) and not is_refused_login(error)
                 if self._closed or not lost or not await backoff.pause():
                     raise translate(error) from error
