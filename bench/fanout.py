@@ -26,6 +26,8 @@ from partita.store.sql import substitute
 GOAL: Final = 1.5
 """Most that an item of the largest loop may take, in times of an item of the smallest."""
 ITEMS: Final = (100, 1_000, 10_000)
+NARROW: Final = 20
+"""A window that also the smallest loop has to refill. The usual one starts 100 items at once, and then none."""
 CHAIN: Final = (10, 100, 1_000)
 WAYS: Final = 64
 NOOP: Final[dict[str, Any]] = {"task": {"type": "noop"}}
@@ -65,6 +67,7 @@ def cases(largest: int) -> list[Case]:
     tenth = max(2, largest // 10)
     return [
         *(Case(f"item_of_{count}", count, loop(count)) for count in items),
+        *(Case(f"narrow_item_of_{count}", count, loop(count, maxParallel=NARROW)) for count in items),
         *(Case(f"node_of_{count}", count, chain(count)) for count in nodes),
         Case(f"join_of_{WAYS}", WAYS, fan(WAYS)),
         Case(f"child_of_{tenth}", tenth, children(tenth)),
@@ -72,10 +75,9 @@ def cases(largest: int) -> list[Case]:
     ]
 
 
-def loop(count: int, **fields: Any) -> dict[str, Any]:
-    """A forEach over so many items, with the usual window."""
-    each = {"name": "each", **NOOP, "forEach": {"items": f"${{range({count})}}"}, **fields}
-    return {"nodes": [each]}
+def loop(count: int, **course: Any) -> dict[str, Any]:
+    """A forEach over so many items, with the usual window unless ``course`` says another."""
+    return {"nodes": [{"name": "each", **NOOP, "forEach": {"items": f"${{range({count})}}", **course}}]}
 
 
 def chain(count: int) -> dict[str, Any]:
@@ -102,8 +104,8 @@ def children(count: int) -> dict[str, Any]:
 
 def undone(count: int) -> dict[str, Any]:
     """A loop whose items are reversed one after the other, since the run fails."""
-    spec = loop(count, undo=NOOP)
-    return {"nodes": [*spec["nodes"], {"name": "fail", "dependsOn": ["each"], "fail": {"type": "refused"}}]}
+    (each,) = loop(count)["nodes"]
+    return {"nodes": [{**each, "undo": NOOP}, {"name": "fail", "dependsOn": ["each"], "fail": {"type": "refused"}}]}
 
 
 async def measure(settings: Settings, options: Options) -> list[Figure]:
@@ -148,7 +150,7 @@ def _figures(chosen: list[Case], samples: dict[str, list[float]], options: Optio
         Figure.median(case.figure, samples[case.figure], "ms", better="lower", setting={**setting, "parts": case.parts})
         for case in chosen
     ]
-    for shape, least in (("item", GOAL), ("node", None)):
+    for shape, least in (("item", GOAL), ("narrow_item", GOAL), ("node", None)):
         sizes = [case.figure for case in chosen if case.figure.startswith(f"{shape}_")]
         ratio = [large / small for small, large in zip(samples[sizes[0]], samples[sizes[-1]], strict=True)]
         words = {"of": sizes[-1], "to": sizes[0]}

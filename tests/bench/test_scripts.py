@@ -24,7 +24,8 @@ FIGURES = {
     "counts": {"wal", "commits", "hot_workflow_runs", "hot_task_instances", "statements"},
     "submit": {"submit"},
     "fanout": {
-        *("item_of_60", "item_growth", "node_of_6", "node_growth", "join_of_64", "child_of_6", "undo_of_6", "children"),
+        *("item_of_60", "item_growth", "narrow_item_of_60", "narrow_item_growth", "node_of_6", "node_growth"),
+        *("join_of_64", "child_of_6", "undo_of_6", "children"),
     },
     "expressions": {
         *(f"{figure}_{name}" for figure in ("decision", "stall") for name in ("chain", "switch", "items")),
