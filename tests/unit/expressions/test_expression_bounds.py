@@ -27,7 +27,7 @@ def fails(source: str) -> str:
     return str(caught.value)
 
 
-STEPS = "needs more than 200,000 steps for this much data; expected a smaller list or a task that does the work"
+STEPS = "needs more than 150,000 steps for this much data; expected a smaller list or a task that does the work"
 
 
 @pytest.mark.parametrize(

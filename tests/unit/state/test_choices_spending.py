@@ -12,7 +12,7 @@ from tests.property.world import World
 
 COSTLY = "${input.list.map(a, input.list.map(b, a)).size() < 0}"
 """Takes more than a third of what one field may, and less than half."""
-LIST = list(range(280))
+LIST = list(range(240))
 
 
 def costly(count: int, **more: Any) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def test_two_cases_fit_and_the_third_finds_the_budget_spent() -> None:
     world.start({"list": LIST})
     assert world.status == "Failed"
     assert _error(world).startswith("expression: ")
-    assert "needs more than 200,000 steps" in _error(world)
+    assert "needs more than 150,000 steps" in _error(world)
 
 
 @pytest.mark.parametrize(("field", "entry"), [("onError", {}), ("retry", {"maxRetries": 1})])
@@ -44,4 +44,4 @@ def test_routes_and_tiers_share_one_budget(field: str, entry: dict[str, Any]) ->
     world.start({"list": LIST})
     world.fail("a", "boom")
     assert world.status == "Failed"
-    assert "needs more than 200,000 steps" in _error(world)
+    assert "needs more than 150,000 steps" in _error(world)
