@@ -145,6 +145,13 @@ def test_a_timer_that_was_given_up_shows_as_not_synced() -> None:
     assert conditions(shown)["Synced"] == ("False", "EngineError")
 
 
+def test_what_was_given_up_is_named() -> None:
+    for kind, words in (("wait", "timer of a"), ("child", "start or end of the child of a")):
+        shown = run_status(summary(waits=(wait(kind, "a", dead="boom"),)))
+        synced = next(each for each in shown["conditions"] if each["type"] == "Synced")
+        assert synced["message"] == f"{words} was given up: boom; try: partita dead-letters list"
+
+
 def test_nodes_say_why() -> None:
     nodes = (node("charge", "Failed", attempt=3, message="gateway: 502"), node("approval", "Waiting", attempt=0))
     shown = run_status(summary(nodes=nodes, waits=(wait("signal", "approval", name="ok"),)))

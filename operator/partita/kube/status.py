@@ -148,10 +148,16 @@ def _run_conditions(run: RunSummary, unsupported: tuple[str, ...]) -> list[Condi
             "Synced",
             not dead,
             "EngineError" if dead else "Synced",
-            f"timer of {dead[0].node or 'the run'} was given up: {dead[0].dead}" if dead else "",
+            _given_up(dead[0]) if dead else "",
             run.created_at,
         ),
     ]
+
+
+def _given_up(wait: WaitSummary) -> str:
+    """What the engine does not try any more, and where it is seen."""
+    what = "start or end of the child" if wait.kind == "child" else "timer"
+    return f"{what} of {wait.node or 'the run'} was given up: {wait.dead}; try: partita dead-letters list"
 
 
 def _accepted(run: RunSummary, unsupported: tuple[str, ...]) -> Condition:
