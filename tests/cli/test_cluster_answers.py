@@ -11,6 +11,7 @@ import kopf
 import orjson
 import pytest
 
+from partita.cli.cluster import ClusterBackend
 from partita.domain.errors import InvalidError, UnavailableError
 from partita.kube.client import KubeClient
 
@@ -44,3 +45,12 @@ async def test_status_500_is_bad_input_where_the_message_says_so(message: str, e
     ):
         with pytest.raises(expected, match=re.escape(message)):
             await client.apply("/x", {}, "test")
+
+
+async def test_a_reason_that_an_object_cannot_hold_is_refused_before_anything_is_sent() -> None:
+    async with (
+        answering(500, "nobody is to ask") as address,
+        KubeClient(lambda: kopf.ConnectionInfo(server=address)) as client,
+    ):
+        with pytest.raises(InvalidError, match="--reason: a WorkflowRun object has no field"):
+            await ClusterBackend(client).cancel_nodes("shop", "one", ["pay"], "twice")

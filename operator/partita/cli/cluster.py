@@ -170,7 +170,11 @@ class ClusterBackend:
 
     async def cancel_nodes(self, namespace: str, run: str, nodes: Sequence[str], reason: str) -> bool:
         """Add to ``spec.cancelNodes``, which only grows; guarded, so that nobody else's names are lost."""
-        del reason  # the object has no field for it
+        if reason:
+            problem = Problem(
+                "--reason", "a WorkflowRun object has no field for why nodes are cancelled; expected --node alone"
+            )
+            raise InvalidError(f"run {run}", (problem,))
         await self._require_nodes(namespace, run, nodes)
         for _ in range(_TRIES - 1):
             try:
