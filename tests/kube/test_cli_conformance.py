@@ -202,11 +202,11 @@ async def test_loops_children_and_cancelled_nodes(place: Place) -> None:
     (ship,) = (node for node in waiting.nodes if node.name == "ship")
     assert [child.index for child in ship.children] == [None]
     with pytest.raises(NotFoundError, match=r"has no node spar \(did you mean 'spare'\?\)"):
-        await place.backend.cancel_nodes(place.namespace, one, ["ship", "spar"], "not needed")
+        await place.backend.cancel_nodes(place.namespace, one, ["ship", "spar"], "")
     assert [(node.name, node.stage) for node in waiting.nodes] == [
         ("each", "main"), ("ship", "main"), ("spare", "main"), ("audit", "finally"),
     ]  # fmt: skip
-    assert await place.backend.cancel_nodes(place.namespace, one, ["ship", "spare"], "not needed")
+    assert await place.backend.cancel_nodes(place.namespace, one, ["ship", "spare"], "")
     done = await place.phase(one, "Succeeded")
     assert told(done)["nodes"] == [
         ("audit", "Completed", 1, ""),
