@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -13,6 +14,7 @@ from partita.domain.errors import ConflictError, UnavailableError
 from partita.domain.ids import Month, make_id, time_of, to_milliseconds
 from partita.settings import RetentionSettings, Settings
 from partita.store import partitions, retention
+from partita.store.changes import Changes
 from partita.store.database import Database
 from partita.store.errors import PartitionMissingError
 from tests.store.records import insert_run, open_run
@@ -174,21 +176,51 @@ async def _floor_is(database: Database, month: Month) -> bool:
 async def test_a_reader_that_does_not_end_delays_the_drop_and_nothing_else(
     database: Database, settings: Settings
 ) -> None:
-    """The detach stays pending; new work goes on, and the next call completes it."""
+    """It is waited for before anything is changed; new work goes on, and a later call drops the month."""
     current = Month.of(await database.clock())
     impatient = replace(settings, retention=RetentionSettings(lock_timeout_ms=20))
     reader = database.dedicated("reader")
     async with reader.transaction() as connection:
-        await connection.fetch("SELECT count(*) FROM partita.workflow_runs")
+        await connection.fetch("SELECT count(*) FROM partita.task_instances")
+        pid = await connection.fetchval("SELECT pg_backend_pid()")
         report = await retention.drop(impatient, before=current)
         assert report.dropped == ()
-        assert "in use" in report.kept[current.plus(-1)]
-        pending = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhdetachpending"
-        assert await database.read(lambda c: c.fetchval(pending)) == f"partita.workflow_runs_{current.plus(-1).suffix}"
+        assert re.search(rf"in use .*pid {pid}, .*since .* UTC.*the next call", report.kept[current.plus(-1)])
+        status = await partitions.status(database)
+        assert (status.months[0].month, status.months[0].missing) == (current.plus(-1), ())
         await asyncio.wait_for(insert_run(database, in_month(current)), 5)
     await reader.close()
     assert (await retention.drop(settings, before=current)).dropped == (current.plus(-1),)
     assert (await months(database))[0] == current
+
+
+async def test_a_detach_that_a_reader_keeps_pending_is_finished_by_the_next_call(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a reader came between the wait and the detach. Later months wait, since a table detaches one at a time."""
+    current = Month.of(await database.clock())
+    later = current.plus(2)
+    impatient = replace(settings, retention=RetentionSettings(lock_timeout_ms=20))
+    reader = database.dedicated("reader")
+    async with reader.transaction() as connection:
+        await connection.fetch("SELECT count(*) FROM partita.workflow_runs")
+        with monkeypatch.context() as patch:
+            patch.setattr(Changes, "wait_for_users", _no_wait)
+            report = await retention.drop(impatient, before=later, now=later.start)
+        pending = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhdetachpending"
+        assert await database.read(lambda c: c.fetchval(pending)) == f"partita.workflow_runs_{current.plus(-1).suffix}"
+        assert {month for month, why in report.kept.items() if "in use" in why} == set(report.kept)
+        assert set(report.kept) == {current.plus(-1), current, current.plus(1)}
+        assert "still being detached" in report.kept[current]
+        assert await partitions.ensure(settings) == ()
+        await asyncio.wait_for(insert_run(database, in_month(later)), 5)
+    await reader.close()
+    report = await retention.drop(settings, before=later, now=later.start)
+    assert report.dropped == (current.plus(-1), current, current.plus(1))
+
+
+async def _no_wait(*_: object) -> None:
+    """Instead of a wait."""
 
 
 async def test_drop_finishes_what_a_broken_off_drop_left(database: Database, settings: Settings) -> None:
@@ -207,27 +239,23 @@ async def test_drop_finishes_what_a_broken_off_drop_left(database: Database, set
 async def test_a_half_dropped_month_is_put_together_again_for_a_late_run(
     database: Database, settings: Settings
 ) -> None:
-    current = Month.of(await database.clock())
-    run_id = in_month(current.plus(-1))
-    impatient = replace(settings, retention=RetentionSettings(lock_timeout_ms=20))
-    reader = database.dedicated("reader")
-    async with reader.transaction() as connection:
-        await connection.fetch("SELECT count(*) FROM partita.workflow_runs")
-        assert "in use" in (await retention.drop(impatient, before=current)).kept[current.plus(-1)]
-    await reader.close()
-    await open_run(database, run_id)
-    assert str(run_id) in (await retention.drop(settings, before=current)).kept[current.plus(-1)]
+    month = Month.of(await database.clock()).plus(-1)
+    for table, how in (("run_history", "CONCURRENTLY"), ("task_instances", "")):
+        detach = f"ALTER TABLE partita.{table} DETACH PARTITION partita.{table}_{month.suffix} {how}"
+        await database.read(lambda c, detach=detach: c.execute(detach))
+    await open_run(database, in_month(month))
+    assert str(in_month(month)) in (await retention.drop(settings, before=month.plus(1))).kept[month]
     assert (await partitions.status(database)).months[0].missing == ()
-    await insert_run(database, run_id)
+    await insert_run(database, in_month(month))
 
 
 async def test_only_one_process_changes_partitions(database: Database, settings: Settings) -> None:
     holder = database.dedicated("holder")
     async with holder.transaction() as connection:
         await partitions.take_turn(connection, settings)
-        with pytest.raises(UnavailableError, match="another process"):
-            await retention.drop(settings, before=Month.of(await database.clock()))
         quick = replace(settings, database=replace(settings.database, patience_ms=0))
+        with pytest.raises(UnavailableError, match="another process"):
+            await retention.drop(quick, before=Month.of(await database.clock()))
         with pytest.raises(UnavailableError, match="lock"):
             await partitions.ensure(quick)
     await holder.close()

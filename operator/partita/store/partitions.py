@@ -160,11 +160,16 @@ async def _months(connection: Connection, sql: Sql, settings: Settings, now: dat
 async def _add(connection: Connection, sql: Sql, parent: str, month: Month, *, exists: bool) -> str:
     name = f"{parent}_{month.suffix}"
     if not exists:
-        await connection.execute(sql("partition_create", parent=parent, partition=name))
-        if parent in FILLFACTORS:
-            await connection.execute(sql("partition_fillfactor", partition=name, fillfactor=str(FILLFACTORS[parent])))
+        await create(connection, sql, parent, name)
     await attach(connection, sql, parent, month)
     return name
+
+
+async def create(connection: Connection, sql: Sql, parent: str, name: str) -> None:
+    """Make a table that may become a partition."""
+    await connection.execute(sql("partition_create", parent=parent, partition=name))
+    if parent in FILLFACTORS:
+        await connection.execute(sql("partition_fillfactor", partition=name, fillfactor=str(FILLFACTORS[parent])))
 
 
 async def attach(connection: Connection, sql: Sql, parent: str, month: Month) -> None:

@@ -2,35 +2,26 @@
 
 Purpose: retention costs a few catalog changes, whatever the number of runs. Invariant: no month is dropped that is the
 current one or later, that has an unfinished run, or whose ids may still be started: the floor is published first, then
-starts in flight are waited for, then unfinished runs are looked for, and once more after the detach. Trade-off: this is
-driver code in autocommit, since DETACH CONCURRENTLY is refused inside functions and transactions; whatever a broken-off
-attempt leaves (a pending or a finished detach) is completed by the next one.
+the transactions that may have read the old one are waited for, then unfinished runs are looked for, and once more after
+the detach. Trade-off: this is driver code in autocommit, since DETACH CONCURRENTLY is refused inside functions and
+transactions; whatever a broken-off attempt leaves (a pending or a finished detach, the tables of a compaction) is
+completed or cleaned by the next one.
 
 Tables that depend on runs are detached and dropped before them. No lock is waited for longer than ``lock_timeout_ms``.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeVar
 
-from partita.domain.errors import ConflictError, UnavailableError
+from partita.domain.errors import ConflictError
 from partita.domain.ids import Month
 from partita.settings import Settings
-from partita.store.advisory import advisory_key
-from partita.store.database import Connection, Dedicated
-from partita.store.errors import boundary, sqlstate
+from partita.store import compaction
+from partita.store.changes import BusyError, Changes, turn
 from partita.store.migrations import direct
-from partita.store.partitions import LOCK_PURPOSE, PartitionTable, attach, partition_tables
-from partita.store.sql import Sql
-
-T = TypeVar("T")
-_TRIES: Final = 5
-_BUSY: Final = {"55P03", "40P01"}
+from partita.store.partitions import PartitionTable, attach
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +33,16 @@ class DropReport:
     """Months that were to go and stay, with the reason."""
     floor: datetime | None = None
     """The retention floor that was published; None when nothing was to go."""
+    compacted: dict[Month, int] = field(default_factory=dict)
+    """Months that stay with their unfinished runs only, and how many these are."""
 
 
-async def drop(settings: Settings, *, before: Month | None = None, now: datetime | None = None) -> DropReport:
+async def drop(
+    settings: Settings, *, before: Month | None = None, now: datetime | None = None, compact: bool = False
+) -> DropReport:
     """Drop the months before ``before`` (by default those that retention does not keep).
 
+    ``compact``: of a month that at most 1,000 unfinished runs keep, drop everything but these.
     ``now``: another time than the database's. Raises ConflictError when ``before`` lies after the current month, or
     when there is no direct connection; UnavailableError when another process is changing partitions.
     """
@@ -55,115 +51,107 @@ async def drop(settings: Settings, *, before: Month | None = None, now: datetime
             "partitions: a month cannot be dropped through a transaction-pooling proxy; expected a direct connection",
             hint="set PARTITA_MIGRATIONS_URL",
         )
-    dedicated = Dedicated(direct(settings.database), "partita/retention", planner=False)
-    try:
-        with boundary():
-            async with _turn(dedicated, settings) as connection:
-                return await _Drop(connection, settings).run(before, now)
-    finally:
-        await dedicated.close()
-
-
-@asynccontextmanager
-async def _turn(dedicated: Dedicated, settings: Settings) -> AsyncIterator[Connection]:
-    """The connection, while no other process changes partitions; closing the session gives the turn back."""
-    connection = await dedicated.connection()
-    await connection.execute(f"SET lock_timeout = {settings.retention.lock_timeout_ms}")
-    key = advisory_key(settings.database.schema, LOCK_PURPOSE)
-    if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", key):
-        raise UnavailableError("partitions: another process is changing them", hint="the same again later")
-    yield connection
+    async with turn(settings, "retention") as changes:
+        return await _Drop(changes, compact=compact).run(before, now)
 
 
 class _Drop:
-    """One call: connection, settings and names in one place."""
+    """One call."""
 
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self._connection = connection
-        self._sql = Sql(settings.database.schema)
-        self._retention = settings.retention
+    def __init__(self, changes: Changes, *, compact: bool) -> None:
+        self._changes = changes
+        self._compact = compact
+        self._dropped: list[Month] = []
+        self._kept: dict[Month, str] = {}
+        self._compacted: dict[Month, int] = {}
 
     async def run(self, before: Month | None, now: datetime | None) -> DropReport:
-        current = Month.of(now or await self._connection.fetchval("SELECT clock_timestamp()"))
-        limit = before or current.plus(-self._retention.months)
+        changes = self._changes
+        current = Month.of(now or await changes.connection.fetchval("SELECT clock_timestamp()"))
+        limit = before or current.plus(-changes.settings.retention.months)
         if limit > current:
             raise ConflictError(f"partitions: months before {limit} include the current one, {current}, which stays")
-        months = sorted({table.month for table in await self._tables() if table.month < limit})
+        cluttered = await compaction.clean(changes)
+        months = sorted({table.month for table in await changes.tables() if table.month < limit})
         if not months:
             return DropReport(())
-        await self._connection.execute(self._sql("retention_floor_raise"), limit.start)
-        kept = {month: reason for month in months if (reason := await self._drop_month(month))}
-        return DropReport(tuple(month for month in months if month not in kept), kept, limit.start)
+        await changes.connection.execute(changes.sql("retention_floor_raise"), limit.start)
+        for month in months:
+            if month in cluttered:
+                self._kept[month] = _in_use(cluttered[month])
+            else:
+                await self._month(month)
+        return DropReport(tuple(self._dropped), self._kept, limit.start, self._compacted)
 
-    async def _drop_month(self, month: Month) -> str:
-        """Drop one month; the reason why it stays, or nothing."""
+    async def _month(self, month: Month) -> None:
+        """Drop or compact one month, or say why it stays."""
         try:
-            await self._patiently(self._wait_for_starts, month)
-            if reason := await self._pinned(month):
-                await self._attach_again(month)
-                return reason
-            for table in await self._tables(month):
-                await self._patiently(self._detach, table)
-            if reason := await self._pinned(month):
-                await self._attach_again(month)
-                return reason
-            for table in await self._tables(month):
-                await self._patiently(self._drop_table, table)
-        except _BusyError as error:
-            return f"its tables are in use ({error}); the next call goes on"
-        return ""
+            await self._nothing_pending_before(month)
+            runs = await self._unfinished(month) or await self._detached(month)
+            if runs:
+                await self._keep(month, runs)
+            else:
+                for table in await self._changes.tables(month):
+                    await self._changes.patiently(self._drop_table, table.name)
+                self._dropped.append(month)
+        except BusyError as error:
+            self._kept[month] = _in_use(str(error))
 
-    async def _tables(self, month: Month | None = None) -> list[PartitionTable]:
-        tables = await partition_tables(self._connection, self._sql)
-        return [table for table in tables if month is None or table.month == month]
+    async def _nothing_pending_before(self, month: Month) -> None:
+        """A table of records can have one pending detach at a time."""
+        for table in await self._changes.tables():
+            if table.pending and table.month < month:
+                raise BusyError(f"{table.name} is still being detached")
 
-    async def _wait_for_starts(self, month: Month) -> None:
-        for table in await self._tables(month):
-            if table.parent == "workflow_runs" and table.attached and not table.pending:
-                async with self._connection.transaction():
-                    await self._connection.execute(self._sql("partition_lock", partition=table.name))
+    async def _detached(self, month: Month) -> list[object]:
+        """Detach the month's tables, unless unfinished runs come up; these."""
+        tables = await self._changes.tables(month)
+        await self._changes.wait_for_users(tables)
+        if runs := await self._unfinished(month):
+            return runs
+        for table in tables:
+            await self._changes.patiently(self._detach, table)
+        return await self._unfinished(month)
 
-    async def _pinned(self, month: Month) -> str:
-        rows = await self._connection.fetch(self._sql("open_runs_between"), month.lower, month.upper, 1001)
-        if not rows:
-            return ""
-        count = "more than 1,000 unfinished runs" if len(rows) > 1000 else f"{len(rows)} unfinished run(s)"
-        return f"it has {count}, such as {rows[0]['run_id']}"
+    async def _unfinished(self, month: Month) -> list[object]:
+        return await self._changes.unfinished(month, compaction.MOST + 1)
+
+    async def _keep(self, month: Month, runs: list[object]) -> None:
+        """The month is needed: as a whole, or without the runs that have ended."""
+        await self._attach_again(month)
+        many = len(runs) > compaction.MOST
+        count = f"more than {compaction.MOST:,} unfinished runs" if many else f"{len(runs):,} unfinished run(s)"
+        self._kept[month] = f"it has {count}, such as {runs[0]}"
+        if many:
+            most = f"--compact keeps at most {compaction.MOST:,}"
+            self._kept[month] += f"; {most}: let runs of that month end, or end them; try: partita cancel {runs[0]}"
+        elif not self._compact:
+            self._kept[month] += "; try: partita partitions drop --compact, which keeps only such runs"
+        elif (kept := await compaction.compact(self._changes, month)) is None:
+            self._kept[month] += ", and no other"
+        else:
+            del self._kept[month]
+            self._compacted[month] = kept
 
     async def _detach(self, table: PartitionTable) -> None:
         """Detach one table, from whatever state an earlier attempt has left it in."""
-        now = next((each for each in await self._tables(table.month) if each.name == table.name), table)
+        now = next((each for each in await self._changes.tables(table.month) if each.name == table.name), table)
         if now.attached:
             block = "partition_finalize" if now.pending else "partition_detach"
-            await self._connection.execute(self._sql(block, parent=table.parent, partition=table.name))
+            text = self._changes.sql(block, parent=table.parent, partition=table.name)
+            await self._changes.connection.execute(text)
 
     async def _attach_again(self, month: Month) -> None:
-        """Undo what this or an earlier attempt has detached, since a run came up that still needs the month."""
-        for table in reversed(await self._tables(month)):
+        """Undo what this or an earlier attempt has detached, since a run still needs the month."""
+        for table in reversed(await self._changes.tables(month)):
             if table.pending:
-                await self._patiently(self._detach, table)
+                await self._changes.patiently(self._detach, table)
             if table.pending or not table.attached:
-                await self._patiently(self._attach, table)
+                await self._changes.patiently(attach, self._changes.connection, self._changes.sql, table.parent, month)
 
-    async def _attach(self, table: PartitionTable) -> None:
-        await attach(self._connection, self._sql, table.parent, table.month)
-
-    async def _drop_table(self, table: PartitionTable) -> None:
-        await self._connection.execute(self._sql("partition_drop", partition=table.name))
-
-    async def _patiently(self, work: Callable[[T], Awaitable[None]], subject: T) -> None:
-        """Try again a few times when a lock is not to be had; raises _BusyError."""
-        for attempt in range(1, _TRIES + 1):
-            try:
-                return await work(subject)
-            except Exception as error:
-                if sqlstate(error) not in _BUSY:
-                    raise
-                if attempt == _TRIES:
-                    raise _BusyError(str(error)) from error
-                await asyncio.sleep(self._retention.lock_timeout_ms / 1000 * attempt / 2)
-        return None
+    async def _drop_table(self, name: str) -> None:
+        await self._changes.connection.execute(self._changes.sql("partition_drop", partition=name))
 
 
-class _BusyError(Exception):
-    """A lock was not to be had."""
+def _in_use(words: str) -> str:
+    return f"its tables are in use ({words}); the next call goes on"
