@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
+from typing import cast
 
 import pytest
 
 from partita.settings import DatabaseSettings, Settings
 from partita.store.database import Database
 from partita.store.embedded import Server
-from tests import postgres
+from tests import pgbouncer, postgres
+from tests.pgbouncer import PgBouncer
 from tests.postgres import Cluster
 
 
@@ -40,9 +43,25 @@ def empty_database_url(postgres_cluster: Cluster) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def bouncer(postgres_cluster: Cluster) -> Iterator[PgBouncer]:
+    """PgBouncer in front of the server of this run."""
+    with pgbouncer.before(postgres_cluster.admin_url) as process:
+        yield process
+
+
 @pytest.fixture
-def settings(database_url: str) -> Settings:
-    """Default settings on a fresh database."""
+def pooled(bouncer: PgBouncer, database_url: str) -> Settings:
+    """Default settings on a fresh database behind PgBouncer."""
+    url = bouncer.url(postgres.database_of(database_url))
+    return Settings(database=DatabaseSettings(url=url, migrations_url=database_url, pooled=True))
+
+
+@pytest.fixture
+def settings(database_url: str, request: pytest.FixtureRequest) -> Settings:
+    """Default settings on a fresh database, behind PgBouncer when the environment says so."""
+    if os.environ.get(pgbouncer.CHOSEN):
+        return cast("Settings", request.getfixturevalue("pooled"))
     return Settings(database=DatabaseSettings(url=database_url))
 
 

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
 import asyncpg
@@ -77,6 +77,16 @@ def with_database(url: str, database: str) -> str:
     """The URL with another database name."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"/{database}"))
+
+
+def database_of(url: str) -> str:
+    """Name of the database of a URL."""
+    return unquote(urlsplit(url).path.lstrip("/"))
+
+
+def direct_url(settings: Settings) -> str:
+    """URL that leads to the server itself, also when the settings lead through PgBouncer."""
+    return settings.database.migrations_url or settings.database.url
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

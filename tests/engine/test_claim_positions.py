@@ -13,20 +13,21 @@ from partita.settings import Settings
 from partita.store.claims import ReadyGroup
 from partita.store.database import Database
 from tests.engine.ready_rows import Harness, enqueue
+from tests.postgres import direct_url
 
 GROUP = ReadyGroup("default", 3, 0)
 
 
 @pytest.fixture
 async def connection(settings: Settings) -> AsyncIterator[asyncpg.Connection[Any]]:
-    opened = await asyncpg.connect(settings.database.url)
+    opened = await asyncpg.connect(direct_url(settings))
     yield opened
     await opened.close()
 
 
 @pytest.fixture
 async def other(settings: Settings) -> AsyncIterator[asyncpg.Connection[Any]]:
-    opened = await asyncpg.connect(settings.database.url)
+    opened = await asyncpg.connect(direct_url(settings))
     yield opened
     await opened.close()
 
@@ -96,7 +97,9 @@ async def test_an_old_snapshot_does_not_make_claims_slower(harness: Harness, con
         await enqueue(connection, 20)
 
         async def entries_read() -> int:
-            await connection.fetchval("SELECT pg_stat_force_next_flush()")
+            flush = "SELECT pg_stat_force_next_flush()"
+            await harness.database.read(lambda pooled: pooled.fetchval(flush))  # PgBouncer keeps the claims' session
+            await connection.fetchval(flush)
             return int(
                 await connection.fetchval(
                     "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'ready_tasks_claim'"

@@ -17,12 +17,13 @@ from partita.store.claims import ClaimAnswer, ClaimQuery, ClaimStore
 from partita.store.database import Database
 from partita.store.session import LostError, Session
 from tests.engine.ready_rows import Harness, enqueue
+from tests.postgres import direct_url
 from tests.waiting import until
 
 
 @pytest.fixture
 async def connection(settings: Settings) -> AsyncIterator[asyncpg.Connection[Any]]:
-    opened = await asyncpg.connect(settings.database.url)
+    opened = await asyncpg.connect(direct_url(settings))
     yield opened
     await opened.close()
 

@@ -24,6 +24,7 @@ from partita.settings import Settings
 from partita.store.duties import DutyStore
 from tests.engine.hand_claims import LIVE_WORKER, claim, done
 from tests.engine.manual_clock import ManualClock
+from tests.postgres import direct_url
 from tests.waiting import until
 from tests.worker.hosted import NAMESPACE, Host, hosted
 
@@ -163,7 +164,7 @@ async def test_a_timer_of_a_transaction_that_commits_late_is_found(settings: Set
     async with hosted(settings, duties=False) as host:
         store = DutyStore(host.engine.database)
         timers = Timers(store, Firing(), longest_ms=60_000, trail_ms=50, clock=clock)
-        connection = await asyncpg.connect(settings.database.url)
+        connection = await asyncpg.connect(direct_url(settings))
         transaction = connection.transaction()
         await transaction.start()
         await connection.execute(
@@ -209,7 +210,7 @@ async def test_what_other_transactions_leave_in_the_inbox_is_delivered(settings:
     async with hosted(settings, duties=False) as host:
         await host.deploy({"name": "approval", "waitForEvent": {}})
         run_id = await host.start()
-        connection = await asyncpg.connect(settings.database.url)
+        connection = await asyncpg.connect(direct_url(settings))
         inbox = host.duties.inbox
         async with running(inbox):
             async with connection.transaction():
@@ -226,7 +227,7 @@ async def test_what_other_transactions_leave_in_the_inbox_is_delivered(settings:
 async def test_a_signal_that_was_left_before_its_runs_start_comes_after_it(settings: Settings) -> None:
     async with hosted(settings, duties=False) as host:
         await host.deploy({"name": "approval", "waitForEvent": {}})
-        connection = await asyncpg.connect(settings.database.url)
+        connection = await asyncpg.connect(direct_url(settings))
         asked = StartRequest(namespace=NAMESPACE, definition="order")
         async with connection.transaction():
             signal = SignalReceived(id="s1", name="approval", payload=Payload.of(None))
@@ -243,7 +244,7 @@ async def test_one_bad_row_does_not_hold_up_the_inbox(settings: Settings) -> Non
     async with hosted(settings, duties=False) as host:
         await host.deploy({"name": "approval", "waitForEvent": {}})
         run_id = await host.start()
-        connection = await asyncpg.connect(settings.database.url)
+        connection = await asyncpg.connect(direct_url(settings))
         for target in (uuid7(), run_id):
             signal = SignalReceived(id="s1", name="approval", payload=Payload.of(None))
             await host.engine.signal_in(connection, target, signal)
@@ -281,7 +282,7 @@ async def test_a_cancel_that_races_a_claim_leaves_no_row(settings: Settings, win
     async with hosted(settings, duties=False) as host:
         await host.deploy(TASK)
         run_id = await host.start()
-        connection = await asyncpg.connect(settings.database.url)
+        connection = await asyncpg.connect(direct_url(settings))
         transaction = connection.transaction()
         await transaction.start()
         if winner == "claim":

@@ -15,6 +15,7 @@ from partita.domain.state.rows import FROZEN
 from partita.settings import Settings
 from partita.store import arrays
 from partita.store.database import Connection, Dedicated
+from tests.postgres import direct_url
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "_bool": (True, False),
@@ -39,7 +40,7 @@ NAMES = [name for name, _, _ in arrays.CODECS]
 @pytest.fixture
 async def plain(settings: Settings) -> AsyncIterator[Connection]:
     """A connection that sends arrays as the driver does."""
-    connection = await asyncpg.connect(settings.database.url)
+    connection = await asyncpg.connect(direct_url(settings))
     yield connection
     await connection.close()
 

@@ -45,6 +45,5 @@ class Upkeep(TickingService):
                 return
             for name in await partitions.ensure(self._settings):
                 log.info("made partition %s", name)
-            if not self._settings.database.pooled:
-                await self._upkeep.analyze(session)
+            await self._upkeep.analyze()
             self._last_rare = self._clock.monotonic()

@@ -11,7 +11,7 @@ import asyncio
 
 from partita.domain.errors import UnavailableError
 from partita.store.database import Database, Record
-from partita.store.errors import boundary, is_disconnect, is_store_error, translate
+from partita.store.errors import is_disconnect, is_store_error, translate
 
 
 class LostError(UnavailableError):
@@ -49,12 +49,6 @@ class Session:
                     raise translate(error) from error
                 await self._dedicated.discard()
                 raise LostError(f"database: the connection was lost ({error})", hint="the same again") from error
-
-    async def execute(self, name: str) -> None:
-        """Run a utility block, outside any transaction; not possible behind a transaction-pooling proxy."""
-        async with self._turn:
-            with boundary():
-                await (await self._dedicated.connection()).execute(self._sql(name))
 
     async def read(self, name: str, *values: object) -> list[Record]:
         """Rows of a statement that only reads: sent again on a new connection when the first was lost."""

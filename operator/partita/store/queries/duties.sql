@@ -118,7 +118,7 @@ WHERE worker.expires_at < clock_timestamp() - interval '1 hour'
 DELETE FROM :"schema".run_keys
 WHERE ctid IN (SELECT ctid FROM :"schema".run_keys WHERE expires_at < clock_timestamp() LIMIT $1::integer);
 
--- name: analyze_records
+-- name: analyze_table
 -- utility: ANALYZE is no statement that can be prepared
 -- Partitioned parents are never analysed by autovacuum; without it their estimates stay at the empty table's.
-ANALYZE :"schema".workflow_runs, :"schema".task_instances, :"schema".workflow_events, :"schema".run_history;
+ANALYZE :"schema".:"table";
