@@ -6,11 +6,15 @@ tables while everybody works, and one transaction, bounded as a whole by ``lock_
 locks that no transaction on runs can overlap. So the engine needs to know nothing of it: it finds the run before, or
 waits for that moment and finds it after.
 
+Runs are copied with their rows locked, a few at a time. What tables without an index by run hold of them, which is what
+the end of a run writes, is copied after that in one go, since it may take a scan of the month.
+
 Which runs were changed after they were copied is seen in their rows: the copying transaction locks them, which leaves
 its id (xmax) there, and every transaction of the engine begins by locking its runs. Those few are copied once more
-under the locks. Transactions that began before the copies were committed are waited for, without a lock, before the
-tables are replaced: a snapshot of before would find the new tables empty. Trade-off: a snapshot that was taken in
-between, and used on these tables only after, sees such a run as it was when it was copied.
+under the locks, unless one of them has ended: then they are copied without locks first. Transactions that began before
+the copies were committed are waited for, without a lock, before the tables are replaced: a snapshot of before would
+find the new tables empty. Trade-off: a snapshot that was taken in between, and used on these tables only after, sees
+such a run as it was when it was copied.
 """
 
 from __future__ import annotations
@@ -51,13 +55,14 @@ async def compact(changes: Changes, month: Month) -> int | None:
 
     The caller has published a retention floor above the month. Raises BusyError when somebody does not make way.
     """
-    bounds = (month.lower, month.upper)
+    bounds, schema = (month.lower, month.upper), changes.sql.schema
     if not await changes.connection.fetchval(changes.sql("compaction_gain"), *bounds):
         return None
     tables = [table for table in await changes.tables(month) if table.attached]
     await changes.wait_for_users(tables)  # starts from before the floor
     runs = await changes.connection.fetch(changes.sql("open_runs_between"), *bounds, MOST + 1)
-    copies = _Copies(changes, month, tables)
+    keyed = frozenset(row["name"] for row in await changes.connection.fetch(changes.sql("compaction_keyed"), schema))
+    copies = _Copies(changes, month, tables, keyed)
     await copies.make()
     await copies.fill([row["run_id"] for row in runs])
     await copies.replace_originals()
@@ -77,6 +82,8 @@ class _Copies:
     month: Month
     tables: Sequence[PartitionTable]
     """The month's present tables."""
+    keyed: frozenset[str]
+    """Parents that have an index by run."""
     marks: dict[UUID, str] = field(default_factory=dict)
     """Id of the transaction that copied each run."""
 
@@ -94,36 +101,52 @@ class _Copies:
             await self.changes.connection.execute(bound)
 
     async def fill(self, runs: Sequence[UUID]) -> None:
-        """Copy runs into the tables, anew where they were copied before, a few at a time."""
+        """Copy runs into the tables, anew where they were copied before."""
         for first in range(0, len(runs), _CHUNK):
-            await self.changes.patiently(self._copy, runs[first : first + _CHUNK])
+            await self.changes.patiently(self._copy_locked, runs[first : first + _CHUNK])
+        for table in self.tables:
+            if table.parent not in self.keyed:
+                await self.changes.patiently(self._copy_rest, table, runs)
 
-    async def _copy(self, runs: Sequence[UUID]) -> None:
+    async def _copy_locked(self, runs: Sequence[UUID]) -> None:
         connection, sql = self.changes.connection, self.changes.sql
         async with connection.transaction():
             await self._plan_by_index()
             marks = await connection.fetch(sql("compaction_lock"), runs, min(runs), max(runs))
             for table in self.tables:
-                names = {"partition": f"{table.name}_new", "key": _key(table)}
-                await connection.execute(sql("compaction_forget", **names), runs)
-                text = sql("compaction_copy", parent=table.parent, **names)
-                await connection.execute(text, runs, self.month.lower, self.month.upper)
+                if table.parent in self.keyed:
+                    await self._copy(table, runs)
         self.marks |= dict.fromkeys(runs, marks[0][0] if marks else "")
+
+    async def _copy_rest(self, table: PartitionTable, runs: Sequence[UUID]) -> None:
+        async with self.changes.connection.transaction():
+            await self._copy(table, runs)
+
+    async def _copy(self, table: PartitionTable, runs: Sequence[UUID]) -> None:
+        sql, names = self.changes.sql, {"partition": f"{table.name}_new", "key": _key(table)}
+        await self.changes.connection.execute(sql("compaction_forget", **names), runs)
+        text = sql("compaction_copy", parent=table.parent, **names)
+        await self.changes.connection.execute(text, runs, self.month.lower, self.month.upper)
 
     async def replace_originals(self) -> None:
         """Attach the new tables instead of the present ones, as soon as few enough runs are being changed."""
+        await self.changes.wait_for("transactions_of_users")
+        await self.changes.patiently(self._replace)
+
+    async def _replace(self) -> None:
         for _ in range(_ROUNDS):
-            changed = await self._changed()
-            if len(changed) <= _MOST_CHANGED // 2:
+            changed, ended = await self._changed()
+            if not ended and len(changed) <= _MOST_CHANGED // 2:
                 break
             await self.fill(changed)
-        await self.changes.wait_for("transactions_of_users")
-        await self.changes.patiently(self._swap)
+        await self._swap()
 
-    async def _changed(self) -> list[UUID]:
+    async def _changed(self) -> tuple[list[UUID], bool]:
+        """Runs that were changed since they were copied, and whether one of them has ended."""
         text = self.changes.sql("compaction_changed")
         values = (list(self.marks), list(self.marks.values()), self.month.lower, self.month.upper)
-        return [row[0] for row in await self.changes.connection.fetch(text, *values)]
+        rows = await self.changes.connection.fetch(text, *values)
+        return [row["id"] for row in rows], any(row["ended"] for row in rows)
 
     async def _swap(self) -> None:
         parents = [table.parent for table in self.tables if table.parent != "workflow_runs"]
@@ -134,6 +157,7 @@ class _Copies:
             lower=str(self.month.lower),
             upper=str(self.month.upper),
             tables=_array(["workflow_runs", *parents]),
+            keyed=_array(self.keyed),
             suffix=self.month.suffix,
             most=str(_MOST_CHANGED),
         )

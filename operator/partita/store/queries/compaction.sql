@@ -23,6 +23,16 @@ SELECT EXISTS (
 -- Proves the bounds of the partition-to-be, so that to attach it needs no scan.
 ALTER TABLE :"schema".:"partition" ADD CONSTRAINT compaction_bounds CHECK (:"key" >= :'lower' AND :"key" < :'upper')
 
+-- name: compaction_keyed
+-- Tables of records in which the rows of a run are found by an index.
+SELECT c.relname::text AS name
+FROM pg_partitioned_table p
+JOIN pg_class c ON c.oid = p.partrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1::text AND EXISTS (
+    SELECT FROM pg_index AS key
+    WHERE key.indrelid = c.oid AND key.indkey[0] = p.partattrs[0] AND key.indpred IS NULL AND key.indisvalid)
+
 -- name: compaction_lock
 -- Locks runs that are copied. Whoever locks or changes one of them later leaves his mark on its row (xmax, or a new one).
 SELECT pg_current_xact_id()::xid::text FROM :"schema".workflow_runs
@@ -41,7 +51,7 @@ SELECT * FROM :"schema".:"parent" WHERE :"key" = ANY ($1::uuid[]) AND :"key" >= 
 
 -- name: compaction_changed
 -- Which of the runs $1 somebody has locked or changed since the transaction $2 of each copied it.
-SELECT copy.id
+SELECT copy.id, NOT EXISTS (SELECT FROM :"schema".open_runs WHERE run_id = copy.id) AS ended
 FROM unnest($1::uuid[], $2::text[]) AS copy (id, xid)
 CROSS JOIN LATERAL (
     SELECT run.xmax FROM :"schema".workflow_runs AS run WHERE run.id = copy.id AND run.id BETWEEN $3 AND $4 LIMIT 1
@@ -51,7 +61,8 @@ WHERE now.xmax::text <> copy.xid
 -- name: compaction_swap
 -- utility: one DO statement, so that one statement_timeout bounds for how long others wait
 -- Every transaction that changes a run locks workflow_runs first. Once that lock is had none is under way, and what is
--- left to copy are the few runs that were changed since they were copied.
+-- left to copy are the few runs that were changed since they were copied; of one that goes on, only in tables that have an
+-- index by run ("keyed"), as what the others hold is written by the end of a run.
 DO $swap$
 DECLARE
     copied  CONSTANT uuid[] := :'copied';
@@ -59,11 +70,10 @@ DECLARE
     low     CONSTANT uuid := :'lower';
     high    CONSTANT uuid := :'upper';
     changed uuid[];
-    spaces  text[];
+    ended   bigint;
     parent  text;
     key     text;
     month   text;
-    narrow  text;
 BEGIN
     LOCK TABLE ONLY :"schema".workflow_runs IN ACCESS EXCLUSIVE MODE;
     FOREACH parent IN ARRAY :'tables'::text[] LOOP
@@ -72,26 +82,26 @@ BEGIN
     IF EXISTS (SELECT FROM :"schema".open_runs WHERE run_id >= low AND run_id < high AND run_id <> ALL (copied)) THEN
         RAISE EXCEPTION 'a run was started meanwhile' USING ERRCODE = 'object_in_use';
     END IF;
-    SELECT coalesce(array_agg(copy.id), '{}'), coalesce(array_agg(DISTINCT now.namespace), '{}') INTO changed, spaces
+    SELECT coalesce(array_agg(copy.id), '{}'),
+           count(*) FILTER (WHERE NOT EXISTS (SELECT FROM :"schema".open_runs WHERE run_id = copy.id))
+    INTO changed, ended
     FROM unnest(copied, marks) AS copy (id, mark)
     CROSS JOIN LATERAL (
-        SELECT run.xmax, run.namespace FROM :"schema".workflow_runs AS run
+        SELECT run.xmax FROM :"schema".workflow_runs AS run
         WHERE run.id = copy.id AND run.id >= low AND run.id < high LIMIT 1
     ) AS now
     WHERE now.xmax::text <> copy.mark;
-    IF cardinality(changed) > :'most'::int THEN
-        RAISE EXCEPTION '% runs were changed meanwhile', cardinality(changed) USING ERRCODE = 'object_in_use';
+    IF ended > 0 OR cardinality(changed) > :'most'::int THEN
+        RAISE EXCEPTION '% runs were changed and % ended meanwhile', cardinality(changed), ended
+            USING ERRCODE = 'object_in_use';
     END IF;
     FOREACH parent IN ARRAY :'tables'::text[] LOOP
         month := format('%s_%s', parent, :'suffix');
         key := CASE parent WHEN 'workflow_runs' THEN 'id' ELSE 'run_id' END;
-        -- the key of run_endings does not begin with the run
-        narrow := CASE parent WHEN 'run_endings' THEN
-            'AND namespace = ANY ($4) AND status IN (''Succeeded'', ''Failed'', ''Cancelled'')' ELSE '' END;
-        IF cardinality(changed) > 0 THEN
+        IF cardinality(changed) > 0 AND parent = ANY (:'keyed'::text[]) THEN
             EXECUTE format('DELETE FROM %I.%I WHERE %I = ANY ($1)', :'schema', month || '_new', key) USING changed;
-            EXECUTE format('INSERT INTO %I.%I SELECT * FROM %I.%I WHERE %I = ANY ($1) AND %5$I >= $2 AND %5$I < $3 %6$s',
-                           :'schema', month || '_new', :'schema', parent, key, narrow) USING changed, low, high, spaces;
+            EXECUTE format('INSERT INTO %I.%I SELECT * FROM %1$I.%3$I WHERE %4$I = ANY ($1) AND %4$I >= $2 AND %4$I < $3',
+                           :'schema', month || '_new', parent, key) USING changed, low, high;
         END IF;
         EXECUTE format('ALTER TABLE %1$I.%2$I DETACH PARTITION %1$I.%3$I', :'schema', parent, month);
         EXECUTE format('ALTER TABLE %I.%I RENAME TO %I', :'schema', month, month || '_old');
