@@ -67,3 +67,29 @@ ALTER TABLE :"schema".:"parent" DETACH PARTITION :"schema".:"partition" FINALIZE
 -- name: partition_drop
 -- utility: DDL
 DROP TABLE :"schema".:"partition"
+
+-- name: stale_statistics
+-- Partitioned parents that were never analysed, or whose months have changed by this share of rows, $2, since.
+SELECT p.relname::text AS name
+FROM pg_partitioned_table pt
+JOIN pg_class p ON p.oid = pt.partrelid
+JOIN pg_namespace n ON n.oid = p.relnamespace
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(greatest(s.n_live_tup, c.reltuples::bigint, 0)), 0)::float8 AS rows
+    FROM pg_inherits i
+    JOIN pg_class c ON c.oid = i.inhrelid
+    LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+    WHERE i.inhparent = p.oid
+) AS months
+WHERE n.nspname = $1::text AND p.relkind = 'p'
+  AND (p.reltuples < 0 OR abs(months.rows - p.reltuples) > $2::float8 * greatest(p.reltuples, 1000))
+ORDER BY p.relname
+
+-- name: analyze_parent
+-- utility: ANALYZE is no statement that can be prepared
+-- Analyses its months too. What autovacuum is at is left out instead of being waited for.
+ANALYZE (SKIP_LOCKED) :"schema".:"table"
+
+-- name: analyze_only
+-- utility: as above
+ANALYZE (SKIP_LOCKED) ONLY :"schema".:"table"
