@@ -69,13 +69,14 @@ ALTER TABLE :"schema".:"parent" DETACH PARTITION :"schema".:"partition" FINALIZE
 DROP TABLE :"schema".:"partition"
 
 -- name: stale_statistics
--- Partitioned parents that were never analysed, or whose months have changed by this share of rows, $2, since.
+-- Partitioned parents that were never analysed, or whose months, which autovacuum analyses, have changed by this share of
+-- rows, $2, since.
 SELECT p.relname::text AS name
 FROM pg_partitioned_table pt
 JOIN pg_class p ON p.oid = pt.partrelid
 JOIN pg_namespace n ON n.oid = p.relnamespace
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(greatest(s.n_live_tup, c.reltuples::bigint, 0)), 0)::float8 AS rows
+    SELECT coalesce(sum(CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE s.n_live_tup END), 0)::float8 AS rows
     FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid
     LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
