@@ -20,7 +20,17 @@ import orjson
 
 from bench.figures import say, table
 
-SCRIPTS: Final = ("ceiling", "throughput", "latency", "counts", "submit", "fanout", "expressions", "kube_path")
+SCRIPTS: Final = (
+    "ceiling",
+    "throughput",
+    "latency",
+    "counts",
+    "submit",
+    "fanout",
+    "expressions",
+    "kube_path",
+    "snapshot",
+)
 _ROOT: Final = Path(__file__).parents[1]
 _OPTIONS: Final = "[--quick] [--runs N] [--repeats N] [--workers N] [--slots N] [--submitters N]"
 _USAGE: Final = f"""usage: python -m bench [NAME …] {_OPTIONS}

@@ -162,7 +162,7 @@ async def loaded(settings: Settings, options: Options) -> AsyncIterator[Load]:
             for _ in range(options.workers)
         ]
         await _signed_on(observer, settings, max(1, options.workers), workers)
-        load = Load(engine, observer, options.submitters, await _postmaster(observer), [one.pid for one in workers])
+        load = Load(engine, observer, options.submitters, await postmaster(observer), [one.pid for one in workers])
         load.expected = await load.succeeded()
         yield load
 
@@ -185,7 +185,7 @@ async def _signed_on(
             await asyncio.sleep(_POLL)
 
 
-async def _postmaster(observer: asyncpg.Connection[asyncpg.Record]) -> int | None:
+async def postmaster(observer: asyncpg.Connection[asyncpg.Record]) -> int | None:
     """The server's process id when it is on this machine."""
     try:
         folder = await observer.fetchval("SHOW data_directory")

@@ -32,6 +32,11 @@ FIGURES = {
         *(f"expression_{case.name}" for case in CASES[::8]),
         "expression_worst",
     },
+    "snapshot": {
+        *(f"{held}_{figure}" for held in ("snapshot", "snapshot_and_locks") for figure in ("kept", "kept_at_the_end")),
+        *(f"{held}_{figure}" for held in ("snapshot", "snapshot_and_locks") for figure in ("postgres_cpu", "hot")),
+        "snapshot_kept_by_a_plain_queue",
+    },
 }
 KUBE = {"kube_path"}
 """Scripts that need a Kubernetes API; their test is beside the others that do."""
@@ -63,7 +68,7 @@ def test_every_script_is_covered() -> None:
     assert set(SCRIPTS) == {*FIGURES, *KUBE}
 
 
-@pytest.mark.parametrize("script", ["ceiling", "latency", "submit", "fanout", "expressions"])
+@pytest.mark.parametrize("script", ["ceiling", "latency", "submit", "fanout", "expressions", "snapshot"])
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
     found = figures(bench(durable_server, script, "--quick"))
     assert set(found) == FIGURES[script]

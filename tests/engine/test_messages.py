@@ -163,7 +163,7 @@ async def test_the_inbox_takes_every_kind_and_no_other(other: Connection) -> Non
 async def test_a_kind_of_a_newer_version_is_left_alone(engine: Engine, other: Connection) -> None:
     await other.execute("ALTER TABLE partita.run_inbox DROP CONSTRAINT run_inbox_kind_check")
     await other.execute("INSERT INTO partita.run_inbox (run_id, kind, body) VALUES ($1, 'Future', '{}')", RUN)
-    due = await engine.database.fetch("due_inbox", KNOWN, 10)
+    due = await engine.database.fetch("due_inbox", KNOWN, 10, 0)
     assert due == []
 
 
@@ -228,7 +228,7 @@ async def test_the_duty_leaves_what_is_behind_a_message_that_is_not_due(engine: 
     run_id, free = new_id(), new_id()
     first, second = await send(other, run_id, SuspendRequested(), ResumeRequested())
     (third,) = await send(other, free, ResumeRequested())
-    due = [row["id"] for row in await engine.database.fetch("due_inbox", KNOWN, 10)]
+    due = [row["id"] for row in await engine.database.fetch("due_inbox", KNOWN, 10, 0)]
     assert due == [first, second, third]
     await other.execute("UPDATE partita.run_inbox SET due_at = now() + interval '1 hour' WHERE id = $1", first)
-    assert [row["id"] for row in await engine.database.fetch("due_inbox", KNOWN, 10)] == [third]
+    assert [row["id"] for row in await engine.database.fetch("due_inbox", KNOWN, 10, 0)] == [third]

@@ -55,10 +55,10 @@ async def test_messages_are_numbered_in_their_order_and_left_to_their_sender_for
         assert [(row["id"], row["run_id"], int(row["n"])) for row in stored] == [
             (number, row[0], place) for place, (number, row) in enumerate(zip(ids, rows, strict=True))
         ]
-        assert await connection.fetch(database.sql("due_inbox"), ["LoopContinued"], 10) == []
+        assert await connection.fetch(database.sql("due_inbox"), ["LoopContinued"], 10, 0) == []
         await insert_messages(connection, database.sql, [(new_id(), "LoopContinued", "{}")] * 2, 0)
-        assert len(await connection.fetch(database.sql("due_inbox"), ["LoopContinued"], 10)) == 2
-        assert await connection.fetch(database.sql("due_inbox"), ["signal"], 10) == []
+        assert len(await connection.fetch(database.sql("due_inbox"), ["LoopContinued"], 10, 0)) == 2
+        assert await connection.fetch(database.sql("due_inbox"), ["signal"], 10, 0) == []
     await dedicated.close()
 
 

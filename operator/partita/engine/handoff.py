@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from partita.domain.payload import NULL, Payload
@@ -19,42 +19,11 @@ from partita.domain.state.rows import NodeKey, RunStatus
 from partita.engine.requests import ClaimedTask, Offer
 from partita.engine.submissions import Reported
 from partita.engine.turns import Group, Turn
+from partita.engine.urgency import Urgency
 from partita.minting import new_id
 from partita.store.database import Connection
 from partita.store.sql import Sql
 from partita.store.writes import NewLease
-
-LEVEL: Final = timedelta(seconds=30)
-"""Age that one level of priority is worth."""
-_FRESH: Final = timedelta(seconds=1)
-
-
-class Urgency:
-    """What waits in the queues, as it was at most a second ago."""
-
-    __slots__ = ("_looked", "_since")
-
-    def __init__(self) -> None:
-        self._looked: dict[str, datetime] = {}
-        self._since: dict[str, datetime] = {}
-
-    async def look(self, connection: Connection, sql: Sql, queues: set[str], now: datetime) -> None:
-        """Look at those queues whose picture is older than a second."""
-        stale = [queue for queue in queues if queue not in self._looked or now - self._looked[queue] > _FRESH]
-        if not stale:
-            return
-        found = dict(tuple(record) for record in await connection.fetch(sql("urgent_work"), stale))
-        for queue in stale:
-            self._looked[queue] = now
-            if queue in found:
-                self._since[queue] = found[queue]
-            else:
-                self._since.pop(queue, None)
-
-    def allows(self, queue: str, priority: int, now: datetime) -> bool:
-        """Whether a task that is ready now may go before what waits in its queue."""
-        since = self._since.get(queue)
-        return since is None or now - priority * LEVEL < since + LEVEL
 
 
 class _Handed(NamedTuple):

@@ -2,7 +2,8 @@
 
 Invariant: a row is deleted by the transaction that applies it, so it counts once. One that fails is tried again with
 growing pauses and, after the last, set aside (dead letter) until someone drives it again; the coordinator keeps that
-account, this loop only reads what is due.
+account, this loop only reads what is due. Looks begin at the first row; while an old snapshot keeps what was deleted
+and makes that expensive, most of them begin where the last such look found the first row (``pace``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from partita.engine.messages import KINDS
+from partita.engine.pace import Pace
 from partita.engine.service import Clock, TickingService
 from partita.engine.turns import EarlierFirstError
 from partita.store.database import Record
@@ -44,16 +46,30 @@ class Inbox(TickingService):
         self._store = store
         self._deliveries = deliveries
         self._longest = longest_ms / 1000
+        self._pace = Pace(clock)
+        self._position = 0
 
     async def tick(self) -> float:
         """Deliver what is due; again at once while there is more than one chunk."""
         self._more = False
-        if await self._store.due_inbox(KNOWN, 1):
+        if await self._look():
             await self._store.in_turn("inbox", self._deliver)
         return 0.0 if self._more else self._longest
 
+    async def _look(self) -> bool:
+        """Whether anything is due; from the first row on, as often as that is worth its cost."""
+        beginning, begun = self._pace.due, self._pace.now
+        if beginning:
+            self._position = 0
+        found = await self._store.due_inbox(KNOWN, 1, self._position)
+        if beginning:
+            self._pace.looked(begun)
+            if self._pace.costly:
+                self._position = await self._store.inbox_beginning()
+        return bool(found)
+
     async def _deliver(self) -> None:
-        rows = await self._store.due_inbox(KNOWN, _CHUNK)
+        rows = await self._store.due_inbox(KNOWN, _CHUNK, self._position)
         starts = [row for row in rows if row["kind"] in STARTS]
         others = [row for row in rows if row["kind"] not in STARTS]
         failed = await self._deliver_all(starts) + await self._deliver_all(others)  # a run is there before its news

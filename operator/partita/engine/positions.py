@@ -18,6 +18,7 @@ from enum import Enum
 from itertools import product
 from typing import Final
 
+from partita.engine.pace import LONGEST, SHARE
 from partita.store.claims import ReadyGroup
 from partita.store.sequence import LANES
 
@@ -25,7 +26,7 @@ LEVELS: Final = range(-2, 3)
 _SHIFT: Final = 12
 LOOK_BACK_EVERY: Final = 1.0
 LOOK_BACK_SECONDS: Final = 2.0
-BEGINNING_EVERY: Final = 20.0
+BEGINNING_EVERY: Final = LONGEST
 _ALL_EVERY: Final = 0.05
 _ACTIVE_FOR: Final = 30.0
 
@@ -84,6 +85,8 @@ class Positions:
         self._hinted = False
         self._looked: dict[Depth, float] = {}
         self._dry = False
+        self._planned = 0.0
+        self._beginning_took = 0.0
 
     def hint(self) -> None:
         """There is new work somewhere: most likely where it was before."""
@@ -94,6 +97,7 @@ class Positions:
         depth = self._due(now)
         if wider_than is not None and depth.value <= wider_than.value:
             depth = Depth(min(wider_than.value + 1, Depth.BEGINNING.value))
+        self._planned = now
         return Plan(depth, self._starts(depth))
 
     def learn(self, plan: Plan, now: float, seen: Seen) -> None:
@@ -104,6 +108,7 @@ class Positions:
         self._hinted = False
         if plan.depth is Depth.BEGINNING:
             self._trail = max(self._trail // 2, self._least_trail)
+            self._beginning_took = now - self._planned
         for group, first in seen.firsts.items():
             self._go_back(group, first)
         for group, seq in seen.taken:
@@ -115,8 +120,11 @@ class Positions:
         self._dry = self._dry and not seen.taken
 
     def exhausted(self, now: float) -> bool:
-        """Whether work has just run out, so that a look from the beginning is worth its cost: once a second at most."""
-        if self._dry or now - self._looked.get(Depth.BEGINNING, -BEGINNING_EVERY) < LOOK_BACK_EVERY:
+        """Whether work has just run out, so that a look from the beginning is worth its cost: once a second at most,
+        and rarer where the last one took long.
+        """
+        pause = min(max(LOOK_BACK_EVERY, self._beginning_took / SHARE), BEGINNING_EVERY)
+        if self._dry or now - self._looked.get(Depth.BEGINNING, -BEGINNING_EVERY) < pause:
             return False
         self._dry = True
         return True

@@ -120,9 +120,14 @@ class DutyStore:
         """Ready tasks whose scheduleToStart has passed."""
         return await self._database.fetch("expired_ready_tasks", limit)
 
-    async def due_inbox(self, kinds: Sequence[str], limit: int) -> list[Record]:
-        """Deliveries of these kinds that are due."""
-        return await self._database.fetch("due_inbox", kinds, limit)
+    async def due_inbox(self, kinds: Sequence[str], limit: int, position: int = 0) -> list[Record]:
+        """Deliveries of these kinds that are due and have this number or a higher one."""
+        return await self._database.fetch("due_inbox", kinds, limit, position)
+
+    async def inbox_beginning(self) -> int:
+        """A number below which no delivery waits, but perhaps of a transaction that has not committed yet."""
+        row = await self._database.fetchrow("inbox_beginning")
+        return int(row[0]) if row else 0
 
     async def wake_idle_workers(self, channel: str, message: str, queues: Sequence[str], but: Sequence[str]) -> bool:
         """Notify the idle workers of these queues, if there are any; the notification is committed with the read."""

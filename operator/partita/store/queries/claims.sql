@@ -62,6 +62,19 @@ SELECT seen.candidates, state.open, state.obeyed,
        taken.claimed_at + taken.timeout_ms * interval '1 millisecond' AS deadline_at
 FROM (SELECT count(*) AS candidates FROM candidate) AS seen CROSS JOIN state LEFT JOIN taken ON true;
 
+-- name: urgent_work
+-- hot: queue
+-- The first ready row of each group that has one: $1 queues, $2 lanes, $3 priorities, $4 positions where each one begins.
+SELECT start.queue, start.lane, start.priority, first.seq, first.enqueued_at
+FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::bigint[]) AS start (queue, lane, priority, position)
+CROSS JOIN LATERAL (
+    SELECT seq, enqueued_at FROM :"schema".ready_tasks AS row
+    WHERE row.queue = start.queue AND row.lane = start.lane AND row.priority = start.priority
+      AND row.seq >= start.position
+    ORDER BY row.queue, row.lane, row.priority, row.seq
+    LIMIT 1
+) AS first;
+
 -- name: claimed_inputs
 -- hot: pruned
 -- Inputs of tasks $1 run_ids, $2 nodes, $3 indexes, in that order; the run ids lie between $4 and $5.

@@ -96,16 +96,25 @@ SELECT clock_timestamp() AS clock, (
 ) AS seconds;
 
 -- name: due_inbox
--- Up to $2 deliveries to runs that are due, oldest first, of the kinds $1 that the process knows. A message behind one
--- that is not due yet could not be applied.
+-- Up to $2 deliveries to runs that are due, oldest first, of the kinds $1 that the process knows, from number $3 on. A
+-- message behind one that is not due yet could not be applied.
 SELECT id, run_id, kind, body, failures FROM :"schema".run_inbox AS row
-WHERE due_at <= clock_timestamp() AND dead_at IS NULL AND kind = ANY ($1::text[])
+WHERE id >= $3::bigint AND due_at <= clock_timestamp() AND dead_at IS NULL AND kind = ANY ($1::text[])
   AND (kind IN ('start', 'signal') OR NOT EXISTS (
       SELECT FROM :"schema".run_inbox AS earlier
       WHERE earlier.run_id = row.run_id AND earlier.id < row.id AND earlier.dead_at IS NULL
         AND earlier.due_at > clock_timestamp() AND earlier.kind NOT IN ('start', 'signal')))
 ORDER BY id
 LIMIT $2::integer;
+
+-- name: inbox_beginning
+-- Number of the first delivery that is still there; when none is, the last that was given out, as far as this role may
+-- know it; else 0.
+SELECT coalesce(
+    (SELECT id FROM :"schema".run_inbox WHERE dead_at IS NULL ORDER BY id LIMIT 1),
+    (SELECT CASE WHEN has_sequence_privilege(number, 'SELECT') THEN pg_sequence_last_value(number) END
+     FROM (SELECT pg_get_serial_sequence(':"schema".run_inbox', 'id')::regclass AS number) AS sequence),
+    0);
 
 -- name: remove_silent_workers
 -- Workers that went silent more than an hour ago and hold nothing.

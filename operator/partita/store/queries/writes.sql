@@ -209,21 +209,6 @@ INSERT INTO :"schema".projection_queue AS queued (run_id, revision, due_at)
 SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[])
 ON CONFLICT (run_id) DO UPDATE SET revision = excluded.revision, due_at = least(queued.due_at, excluded.due_at);
 
--- name: urgent_work
--- hot: queue
--- How early the most urgent ready row of each queue counts as enqueued, a level of priority being worth 30 seconds.
-SELECT queue.name, min(first.enqueued_at - first.priority * interval '30 seconds') AS since
-FROM unnest($1::text[]) AS queue (name)
-CROSS JOIN generate_series(0, 15) AS lane (number)
-CROSS JOIN generate_series(-2, 2) AS level (number)
-CROSS JOIN LATERAL (
-    SELECT enqueued_at, priority FROM :"schema".ready_tasks AS row
-    WHERE row.queue = queue.name AND row.lane = lane.number::smallint AND row.priority = level.number::smallint
-    ORDER BY row.queue, row.lane, row.priority, row.seq
-    LIMIT 1
-) AS first
-GROUP BY queue.name;
-
 -- name: fail_timer
 -- hot: queue
 -- Applying it failed: later again, and given up after $6 failures.
