@@ -12,20 +12,21 @@ import contextvars
 import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Final
 
 from partita.domain.error_types import OUTPUT_TOO_LARGE, TIMEOUT, UNKNOWN_TASK_TYPE
 from partita.domain.errors import InvalidError
-from partita.domain.payload import Json, Payload, encode
+from partita.domain.payload import NULL, Json, Payload, encode
 from partita.domain.record import record
 from partita.domain.state.rows import ErrorInfo
 from partita.engine.requests import ClaimedTask
 from partita.worker.context import TaskCancelled, TaskContext
 from partita.worker.failures import BuiltinError, Failure, failure_of
 from partita.worker.registry import TaskFunction
-from partita.worker.subtasks import guarding
+from partita.worker.subtasks import GUARDING
+from partita.worker.timeouts import Timeouts
 
-INVALID_OUTPUT = "invalid_output"
+INVALID_OUTPUT: Final = "invalid_output"
 
 
 @record
@@ -49,6 +50,9 @@ class Abandoned:
 
 Outcome = Succeeded | Failure | HandedBack | Abandoned
 
+_NOTHING: Final = Succeeded(NULL)
+"""What a function without a result returns, which need not be encoded."""
+
 
 class _Raised:
     """The function raised this."""
@@ -62,17 +66,46 @@ class _Raised:
 class Attempt:
     """One claimed task in execution."""
 
-    def __init__(self, claimed: ClaimedTask, function: TaskFunction | None, executor: Executor, limit: int) -> None:
+    __slots__ = (
+        "_cancelling",
+        "_context",
+        "_executor",
+        "_function",
+        "_limit",
+        "_runner",
+        "_thread",
+        "_timeouts",
+        "_verdict",
+        "claimed",
+    )
+
+    def __init__(
+        self,
+        claimed: ClaimedTask,
+        function: TaskFunction | None,
+        executor: Executor,
+        limit: int,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        """``limit``: bytes of an output; ``timeouts``: those of the worker."""
         self.claimed = claimed
-        self.context = TaskContext(claimed)
+        self._context: TaskContext | None = None
         self._function = function
         self._executor = executor
         self._limit = limit
+        self._timeouts = timeouts or Timeouts()
         self._verdict: Outcome | None = None
         self._runner: asyncio.Task[Any] | None = None
         self._cancelling = False
         """The runner was cancelled for the verdict's sake."""
         self._thread: asyncio.Future[Any] | None = None
+
+    @property
+    def context(self) -> TaskContext:
+        """What the function may know of it; made when something asks for it, as most functions do not."""
+        if self._context is None:
+            self._context = TaskContext(self.claimed)
+        return self._context
 
     @property
     def executing(self) -> bool:
@@ -88,7 +121,8 @@ class Attempt:
         if self._verdict is not None:
             return
         self._verdict = verdict
-        self.context.give_up(reason)
+        if self._context is not None:
+            self._context.give_up(reason)
         if self._runner is not None:
             self._cancelling = self._runner.cancel()
 
@@ -96,13 +130,18 @@ class Attempt:
         """Run the function to its end; never raises for what the function does."""
         if self._verdict is not None:
             return self._verdict
-        if self._function is None:
+        function, timeout_ms = self._function, self.claimed.timeout_ms
+        if function is None:
             return _unknown_type(self.claimed.type)
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.claimed.timeout_ms / 1000, self._time_out)
         self._runner = runner = asyncio.current_task()
+        self._timeouts.begin(self, timeout_ms)
+        guard = GUARDING.set(True) if function.is_async else None
         try:
-            return self._ended(await self._call(self._function))
+            context = self.context if function.binding.context else None
+            arguments = function.binding.arguments(context, self.claimed.input.value)
+            if guard is not None:
+                return self._ended(await function.function(**arguments))
+            return self._ended(await self._in_thread(function.function, arguments))
         except asyncio.CancelledError:
             if self._verdict is None and runner is not None and runner.cancelling():
                 raise  # the worker itself is being torn down
@@ -113,30 +152,31 @@ class Attempt:
             if self._cancelling and runner is not None:
                 runner.uncancel()
             self._runner = None
-            timer.cancel()
+            self._timeouts.end(self, timeout_ms)
+            if guard is not None:
+                GUARDING.reset(guard)
 
     async def settled(self) -> None:
         """Wait until the function has really ended; only one in a thread may still be running."""
         if self._thread is not None and self.thread_runs():
             await asyncio.wait({self._thread})
 
-    async def _call(self, function: TaskFunction) -> Json:
-        arguments = function.binding.arguments(self.context, self.claimed.input.value)
-        if function.is_async:
-            with guarding():
-                return await function.function(**arguments)
-        call = functools.partial(contextvars.copy_context().run, _guarded, function.function, arguments)
+    async def _in_thread(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Json | _Raised:
+        call = functools.partial(contextvars.copy_context().run, _guarded, function, arguments)
         self._thread = asyncio.get_running_loop().run_in_executor(self._executor, call)
         self._thread.add_done_callback(_retrieve)
         return await asyncio.shield(self._thread)
 
-    def _time_out(self) -> None:
+    def time_out(self) -> None:
+        """Its timeout has passed."""
         seconds = self.claimed.timeout_ms / 1000
         error = ErrorInfo(TIMEOUT, f"the attempt took longer than its timeout of {seconds:g} s")
         self.give_up(Failure(error), "timed out")
 
     def _ended(self, result: Json | _Raised) -> Outcome:
         """The outcome of a function that came to its end by itself."""
+        if result is None and self._verdict is None:
+            return _NOTHING
         if isinstance(self._verdict, Abandoned):
             return self._verdict
         if not isinstance(result, _Raised):

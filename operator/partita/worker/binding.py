@@ -37,9 +37,13 @@ class Binding:
     open: bool
     """The function takes any further key (``**kwargs``)."""
 
-    def arguments(self, context: TaskContext, value: Json) -> dict[str, Any]:
-        """Keyword arguments of the call; raises InvalidTaskInputError with what is missing or unknown."""
+    def arguments(self, context: TaskContext | None, value: Json) -> dict[str, Any]:
+        """Keyword arguments of the call; raises InvalidTaskInputError with what is missing or unknown. The context may
+        be None for a function that takes none.
+        """
         arguments: dict[str, Any] = {self.context: context} if self.context else {}
+        if value == {} and not (self.whole or self.required):
+            return arguments
         if self.whole:
             arguments[self.whole] = value
             return arguments

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -63,14 +64,6 @@ class Reporter:
             return None
         self._open.add(task.lease_id)
         try:
-            return await self._report(task, outcome, offer)
-        finally:
-            self._open.discard(task.lease_id)
-
-    async def _report(
-        self, task: ClaimedTask, outcome: Succeeded | Failure | HandedBack, offer: Offer | None
-    ) -> ClaimedTask | None:
-        try:
             reply = await self._send(self._made(task, outcome), offer)
         except InvalidError as error:
             await self._refused(task, error)
@@ -78,6 +71,8 @@ class Reporter:
         except PartitaError as error:
             log.warning("run %s task %s: its end was not recorded: %s", task.run_id, task.node, error)
             return None
+        finally:
+            self._open.discard(task.lease_id)
         if reply.outcome == "stale":
             log.warning("run %s task %s attempt %d: ended here too late", task.run_id, task.node, task.attempt)
         return reply.next
@@ -110,8 +105,8 @@ class Reporter:
                     raise
 
     def _made(self, task: ClaimedTask, outcome: Succeeded | Failure | HandedBack) -> Report:
-        failed = outcome if isinstance(outcome, Failure) else None
-        return Report(
+        """The report of an attempt; its lease, which ends with it, names the report."""
+        report = Report(
             run_id=task.run_id,
             generation=task.generation,
             node=task.node,
@@ -119,9 +114,10 @@ class Reporter:
             attempt=task.attempt,
             lease_id=task.lease_id,
             worker_id=self._worker_id,
+            request_id=task.lease_id,
             output=outcome.output if isinstance(outcome, Succeeded) else None,
-            error=failed.error if failed else None,
-            retryable=failed.retryable if failed else False,
-            retry_after_ms=failed.retry_after_ms if failed else None,
             handed_back=isinstance(outcome, HandedBack),
         )
+        if not isinstance(outcome, Failure):
+            return report
+        return replace(report, error=outcome.error, retryable=outcome.retryable, retry_after_ms=outcome.retry_after_ms)

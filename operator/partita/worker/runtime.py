@@ -36,6 +36,7 @@ from partita.worker.pulse import Pulse
 from partita.worker.registry import Tasks
 from partita.worker.reports import Reporter
 from partita.worker.subtasks import install
+from partita.worker.timeouts import Timeouts
 from partita.worker.unless import unless
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class Worker:
         self._clock = clock
         self._output_bytes = engine.settings.limits.output_bytes
         self._attempts: dict[UUID, Attempt] = {}
+        self._timeouts = Timeouts()
         self._jobs = Jobs("attempt", self._slot_freed)
         self._supervisor = Supervisor(clock=clock)
         self._executor = ThreadPoolExecutor(self._settings.slots, thread_name_prefix="partita-task")
@@ -210,30 +212,31 @@ class Worker:
 
     def _hold(self, claimed: ClaimedTask) -> Attempt:
         function = self._tasks.get(claimed.type) or self._builtins.get(claimed.type)
-        attempt = Attempt(claimed, function, self._executor, self._output_bytes)
+        attempt = Attempt(claimed, function, self._executor, self._output_bytes, self._timeouts)
         self._attempts[claimed.lease_id] = attempt
         if self.draining:
             attempt.give_up(HandedBack(), "the worker stops")
         return attempt
 
-    async def _occupy_slot(self, attempt: Attempt | None) -> None:
+    async def _occupy_slot(self, attempt: Attempt) -> None:
         """Execute an attempt, and what comes with the answer to its report, until nothing does."""
-        while attempt is not None:
-            attempt = await self._finish(attempt)
+        while True:
+            try:
+                outcome = await attempt.execute()
+                offer = None if self.draining or attempt.thread_runs() else self._offer
+                claimed = await self._reporter.report(attempt.claimed, outcome, offer)
+                following = None if claimed is None else self._hold(claimed)
+            finally:
+                self._attempts.pop(attempt.claimed.lease_id, None)
+                if attempt.thread_runs():
+                    await attempt.settled()
+            if following is None:
+                return
+            attempt = following
 
     def _slot_freed(self) -> None:
         if not self.draining:
             self.intake.wake()
-
-    async def _finish(self, attempt: Attempt) -> Attempt | None:
-        try:
-            outcome = await attempt.execute()
-            offer = None if self.draining or attempt.thread_runs() else self._offer
-            following = await self._reporter.report(attempt.claimed, outcome, offer)
-            return self._hold(following) if following is not None else None
-        finally:
-            self._attempts.pop(attempt.claimed.lease_id, None)
-            await attempt.settled()
 
     def _too_old(self, error: ProtocolTooOldError) -> None:
         log.error("%s; this worker hands its tasks back and stops", error)
