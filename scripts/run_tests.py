@@ -12,6 +12,7 @@ shown at once.
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -46,6 +47,13 @@ def needs_debian_postgres(version: int) -> Callable[[], str | None]:
         return f"PostgreSQL {version} is not installed; try: apt-get install postgresql-{version}"
 
     return problem
+
+
+def needs_pgbouncer() -> str | None:
+    """Return what is missing for tests that pass through PgBouncer."""
+    if shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin"):
+        return None
+    return "PgBouncer is not installed; try: apt-get install pgbouncer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,14 @@ STAGES = (
         workers=2,
         environment={"PARTITA_TEST_POSTGRES": "15"},
         problem=needs_debian_postgres(15),
+    ),
+    Stage(
+        "pgbouncer",
+        "store, engine and worker through PgBouncer in transaction mode",
+        (*ON_POSTGRES, "tests/worker", "tests/pooled"),
+        workers=2,
+        environment={"PARTITA_TEST_PGBOUNCER": "1"},
+        problem=needs_pgbouncer,
     ),
     Stage("kube", "the operator on a real Kubernetes API", ("tests/kube",), lane="waiting"),
     Stage("faults", "killed processes and restarted servers", ("tests/faults",), lane="waiting"),

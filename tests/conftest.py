@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import cast
 
 import pytest
@@ -58,11 +57,23 @@ def pooled(bouncer: PgBouncer, database_url: str) -> Settings:
 
 
 @pytest.fixture
-def settings(database_url: str, request: pytest.FixtureRequest) -> Settings:
-    """Default settings on a fresh database, behind PgBouncer when the environment says so."""
-    if os.environ.get(pgbouncer.CHOSEN):
-        return cast("Settings", request.getfixturevalue("pooled"))
+def direct(database_url: str) -> Settings:
+    """Default settings on a fresh database, for what needs a session of its own."""
     return Settings(database=DatabaseSettings(url=database_url))
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest) -> Settings:
+    """Default settings on a fresh database, behind PgBouncer when the environment says so."""
+    return cast("Settings", request.getfixturevalue("pooled" if pgbouncer.chosen() else "direct"))
+
+
+@pytest.fixture
+def let_in(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Lets a role of the server log in by way of ``settings``."""
+    if not pgbouncer.chosen():
+        return lambda _: None
+    return cast("PgBouncer", request.getfixturevalue("bouncer")).let_in
 
 
 @pytest.fixture

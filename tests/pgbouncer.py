@@ -19,12 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+import asyncpg
+
 from partita.store.programs import account, as_account
+from tests import postgres
 from tests.waiting import until_sync
 
 CHOSEN = "PARTITA_TEST_PGBOUNCER"
 """The environment's variable with which tests pass through it."""
-PROGRAM = Path("/usr/sbin/pgbouncer")
+PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin") or "pgbouncer"
+ADMIN = "pgbouncer_admin"
 CONFIG = {
     "listen_addr": "127.0.0.1",
     "unix_socket_dir": "",
@@ -36,10 +40,15 @@ CONFIG = {
     "server_idle_timeout": "5",
     "server_login_retry": "0.2",
     "query_wait_timeout": "60",
-    "admin_users": "pgbouncer_admin",
+    "admin_users": ADMIN,
     "log_connections": "0",
     "log_disconnections": "0",
 }
+
+
+def chosen() -> bool:
+    """Whether tests are to pass through it."""
+    return bool(os.environ.get(CHOSEN))
 
 
 @dataclass
@@ -48,7 +57,7 @@ class PgBouncer:
 
     server_url: str
     folder: Path
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: dict[str, str] = field(default_factory=dict)
     """Further users and their passwords at the server."""
     options: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
@@ -61,11 +70,11 @@ class PgBouncer:
     def start(self) -> None:
         """Start it, on the port of before if it had one; returns when it lets clients in."""
         self.port = self.port or _free_port()
-        _write(self.folder / "users.txt", "".join(f'"{name}" "{secret}"\n' for name, secret in self._users.items()))
+        self._write_users()
         _write(self.folder / "pgbouncer.ini", self._config())
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [str(PROGRAM), str(self.folder / "pgbouncer.ini")],
+                [PROGRAM, str(self.folder / "pgbouncer.ini")],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -73,6 +82,12 @@ class PgBouncer:
                 **as_account(),
             )
         until_sync(self._answers, what=f"PgBouncer answers on port {self.port}; {self.log()}")
+
+    def let_in(self, user: str, password: str = "") -> None:
+        """Let one more user in."""
+        self.users[user] = password
+        self._write_users()
+        postgres.run(self._command("RELOAD"))
 
     def kill(self) -> None:
         """End it as a crash does: every connection of both sides is lost."""
@@ -85,14 +100,22 @@ class PgBouncer:
         """The end of its log."""
         return (self.folder / "log").read_text(errors="replace")[-2_000:]
 
+    def _write_users(self) -> None:
+        secret = unquote(urlsplit(self.server_url).password or "")
+        users = {self._owner: secret, ADMIN: "", **self.users}
+        _write(self.folder / "users.txt", "".join(f'"{name}" "{word}"\n' for name, word in users.items()))
+
+    async def _command(self, text: str) -> None:
+        """One command of its console, which knows simple queries only."""
+        console = await asyncpg.connect(self.url("pgbouncer", ADMIN))
+        try:
+            await console.execute(text)
+        finally:
+            await console.close()
+
     @property
     def _owner(self) -> str:
         return unquote(urlsplit(self.server_url).username or "postgres")
-
-    @property
-    def _users(self) -> dict[str, str]:
-        secret = unquote(urlsplit(self.server_url).password or "")
-        return {self._owner: secret, "pgbouncer_admin": "", **self.users}
 
     def _config(self) -> str:
         values = {**CONFIG, **self.options, "listen_port": str(self.port), "auth_file": str(self.folder / "users.txt")}
@@ -127,11 +150,11 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def before(server_url: str, users: Mapping[str, str] | None = None, **options: str) -> Iterator[PgBouncer]:
+def before(server_url: str, **options: str) -> Iterator[PgBouncer]:
     """A process in front of this server, ended afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="partita-pgbouncer-"))
     folder.chmod(0o755)
-    bouncer = PgBouncer(server_url, folder, users or {}, options)
+    bouncer = PgBouncer(server_url, folder, options=options)
     try:
         bouncer.start()
         yield bouncer

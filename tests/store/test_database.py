@@ -24,6 +24,12 @@ from tests.waiting import until
 
 
 @pytest.fixture
+def settings(direct: Settings) -> Settings:
+    """What is tested here is the session itself; see ``test_pooled`` for what is behind PgBouncer."""
+    return direct
+
+
+@pytest.fixture
 async def lost(restartable_server: Server) -> AsyncIterator[Database]:
     """A database on a server that the test may stop."""
     settings = DatabaseSettings(url=restartable_server.url("partita"), patience_ms=30_000, backoff_max_ms=200)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from partita.settings import DatabaseSettings, Settings
+from partita.settings import Settings
 from partita.store import roles
 from partita.store.database import Database
 from partita.store.roles import Roles
@@ -33,13 +33,14 @@ class Nobody:
 
 
 @pytest.fixture
-async def made(database: Database, settings: Settings) -> AsyncIterator[Roles]:
+async def made(database: Database, settings: Settings, let_in: Callable[[str], None]) -> AsyncIterator[Roles]:
     """Both roles, able to log in, under names of this test."""
     suffix = uuid4().hex[:8]
     names = Roles(f"coordinator_{suffix}", f"reader_{suffix}")
     await roles.apply(settings.database, names)
     for name in (names.coordinator, names.reader):
         await execute(database, f"ALTER ROLE {name} LOGIN")
+        let_in(name)
     yield names
     for name in (names.coordinator, names.reader):
         await execute(database, f"DROP OWNED BY {name}; DROP ROLE {name}")
@@ -53,7 +54,7 @@ def as_role(settings: Settings, role: str) -> Settings:
     parts = urlsplit(settings.database.url)
     host = parts.netloc.rpartition("@")[2]
     url = urlunsplit(parts._replace(netloc=f"{role}@{host}"))
-    return replace(settings, database=DatabaseSettings(url=url))
+    return replace(settings, database=replace(settings.database, url=url))
 
 
 async def test_a_worker_that_may_only_read_stops(

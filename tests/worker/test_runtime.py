@@ -311,11 +311,11 @@ async def test_what_no_handler_expects_fails_its_attempt_and_not_the_worker(sett
         assert (await host.ended(await host.start()))["status"] == "Succeeded", "the one slot is free"
 
 
-async def test_an_idle_worker_of_another_process_is_woken(settings: Settings) -> None:
+async def test_an_idle_worker_of_another_process_is_woken(direct: Settings) -> None:
     gate = Gate()
     gate.open.set()
     silent: dict[str, Any] = {"heartbeat_ms": 600_000, "lease_ms": 3_600_000, "poll_max_ms": 60_000}
-    async with hosted(settings) as sender, hosted(settings, gate.app, **silent) as host:
+    async with hosted(direct) as sender, hosted(direct, gate.app, **silent) as host:
         await sender.deploy(ONE_WAIT)
         worker = host.worker
         assert worker is not None
@@ -328,18 +328,6 @@ async def test_an_idle_worker_of_another_process_is_woken(settings: Settings) ->
         for _ in range(10):
             await worker.intake.ticked()  # the pauses between its looks have now grown to a minute
         assert (await sender.ended(await sender.start(), within=30))["status"] == "Succeeded"
-
-
-async def test_it_works_behind_a_transaction_pooling_proxy(settings: Settings) -> None:
-    pooled = replace(settings, database=replace(settings.database, pooled=True))
-    async with hosted(pooled) as sender, hosted(pooled, doubling(), poll_max_ms=50) as host:
-        await sender.deploy(*STEPS[:2], {"name": "pause", "dependsOn": ["second"], "wait": {"duration": "20ms"}})
-        run_id = await sender.start({"number": 5})
-        assert (await sender.ended(run_id))["status"] == "Succeeded"
-        assert host.worker is not None
-        await host.worker.heartbeat.ticked()
-        await host.duties.sweeper.ticked()
-        assert all(report.restarts == 0 for report in host.worker.report())
 
 
 async def test_every_start_of_a_worker_has_an_id_of_its_own(settings: Settings) -> None:
