@@ -13,9 +13,7 @@ from datetime import datetime
 from uuid import UUID
 
 from partita.store.advisory import advisory_key
-from partita.store.database import Connection, Database, Dedicated, Record
-from partita.store.errors import boundary
-from partita.store.migrations import direct
+from partita.store.database import Connection, Database, Record
 from partita.store.session import Session
 
 
@@ -170,21 +168,3 @@ class UpkeepStore:
     async def remove_expired_keys(self, session: Session, limit: int) -> None:
         """Forget idempotency keys whose time has passed."""
         await session.fetch("remove_expired_keys", limit)
-
-    async def analyze(self) -> None:
-        """Refresh the statistics of partitioned parents, which autovacuum does not look at.
-
-        A transaction a table, on the direct connection: behind a proxy a long statement would take one of its few
-        connections, and one transaction for all would hold its snapshot and its locks for as long as all take.
-        """
-        sql = self._database.sql
-        dedicated = Dedicated(direct(self._database.settings), "partita/analyze", planner=False)
-        try:
-            with boundary():
-                async with dedicated.transaction() as connection:
-                    names = [row["name"] for row in await connection.fetch(sql("partitioned_tables"), sql.schema)]
-                for name in names:
-                    async with dedicated.transaction() as connection:
-                        await connection.execute(sql("analyze_table", table=name))
-        finally:
-            await dedicated.close()

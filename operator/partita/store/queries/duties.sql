@@ -126,8 +126,3 @@ WHERE worker.expires_at < clock_timestamp() - interval '1 hour'
 -- Up to $1 idempotency keys whose time has passed.
 DELETE FROM :"schema".run_keys
 WHERE ctid IN (SELECT ctid FROM :"schema".run_keys WHERE expires_at < clock_timestamp() LIMIT $1::integer);
-
--- name: analyze_table
--- utility: ANALYZE is no statement that can be prepared
--- Partitioned parents are never analysed by autovacuum; without it their estimates stay at the empty table's.
-ANALYZE :"schema".:"table";
