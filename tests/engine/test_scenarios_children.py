@@ -16,7 +16,7 @@ from partita.domain.payload import Payload
 from partita.domain.state.events import CancelRequested, ResumeRequested, SignalReceived, SuspendRequested
 from partita.engine import Engine
 from partita.settings import Settings
-from partita.store import reads, trees
+from partita.store import lists, reads, trees
 from partita.store.views import RunFilter
 from tests.engine.support import NAMESPACE, claim, connected, done, opened, start_many, status, task
 from tests.waiting import until
@@ -156,9 +156,9 @@ async def test_subflows_are_in_no_list_but_have_a_whole_history(settings: Settin
         (run_id,) = await start_many(host.engine, spec, 1)
         await nothing_left(connection)
         database = host.engine.database
-        assert [run.id for run in (await reads.list_runs(database, RunFilter())).runs] == [run_id]
-        assert [run.id for run in (await reads.list_runs(database, RunFilter(namespace=NAMESPACE))).runs] == [run_id]
-        (child,) = (await reads.list_runs(database, RunFilter(parent=run_id))).runs
+        assert [run.id for run in (await lists.list_runs(database, RunFilter())).runs] == [run_id]
+        assert [run.id for run in (await lists.list_runs(database, RunFilter(namespace=NAMESPACE))).runs] == [run_id]
+        (child,) = (await lists.list_runs(database, RunFilter(parent=run_id))).runs
         assert (child.subflow, child.depth, child.parent and child.parent.run_id) == ("pack", 1, run_id)
         assert [run.id for run in await trees.children(database, run_id)] == [child.id]
         events = [line.event for line in await reads.history(database, child.id)]

@@ -43,9 +43,12 @@ async def insert_run(target: Target, run_id: UUID, **columns: Any) -> None:
     await insert(target, "workflow_runs", **{**base, **columns})
 
 
-async def open_run(target: Target, run_id: UUID, namespace: str = "shop", definition: str = "order") -> None:
-    """The row that marks a run as unfinished."""
-    await insert(target, "open_runs", run_id=run_id, namespace=namespace, definition=definition, name=f"run-{run_id}")
+async def open_run(
+    target: Target, run_id: UUID, namespace: str = "shop", definition: str = "order", **columns: object
+) -> None:
+    """The row that marks a run as unfinished; as schema version 2 wrote it, unless ``started_by`` is given."""
+    place = {"namespace": namespace, "definition": definition, "name": f"run-{run_id}"}
+    await insert(target, "open_runs", run_id=run_id, **place, **columns)
 
 
 async def end_run(
@@ -56,8 +59,9 @@ async def end_run(
     generation: int = 0,
     namespace: str = "shop",
     definition: str = "order",
+    **columns: object,
 ) -> None:
-    """The row that lists find a finished run by."""
+    """The row that lists find a finished run by; as schema version 2 wrote it, unless ``started_by`` is given."""
     await insert(
         target,
         "run_endings",
@@ -69,4 +73,5 @@ async def end_run(
         namespace=namespace,
         definition=definition,
         name=f"run-{run_id}",
+        **columns,
     )

@@ -22,10 +22,12 @@ from partita.store.migrations import MigrationEditedError, SchemaNewerError
 from tests.postgres import Cluster
 from tests.store.records import insert, insert_run, open_run
 
+NEWEST = len(migrations.available())
 NEXT = """
 CREATE TABLE :"schema".next (id integer);
-INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES (3, 'next', '');
-"""
+INSERT INTO :"schema".schema_migrations (version, name, checksum) VALUES ($NEXT, 'next', '');
+""".replace("$NEXT", str(NEWEST + 1))
+NEXT_FILE = f"V{NEWEST + 1:03}__next.sql"
 
 
 @pytest.fixture
@@ -60,9 +62,9 @@ async def test_migrate_applies_everything_once(empty: DatabaseSettings) -> None:
 
 
 async def test_ten_at_once_apply_each_file_once(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V003__next.sql").write_text(NEXT)
+    (folder / NEXT_FILE).write_text(NEXT)
     results = await asyncio.gather(*(migrations.migrate(empty, folder=folder) for _ in range(10)))
-    assert sorted(state.version for applied in results for state in applied) == [1, 2, 3]
+    assert sorted(state.version for applied in results for state in applied) == [*range(1, NEWEST + 2)]
 
 
 async def test_an_edited_file_is_refused_and_line_ends_are_no_edit(empty: DatabaseSettings, folder: Path) -> None:
@@ -76,9 +78,9 @@ async def test_an_edited_file_is_refused_and_line_ends_are_no_edit(empty: Databa
 
 
 async def test_an_older_program_does_not_touch_a_newer_schema(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V003__next.sql").write_text(NEXT)
+    (folder / NEXT_FILE).write_text(NEXT)
     await migrations.migrate(empty, folder=folder)
-    with pytest.raises(SchemaNewerError, match="at version 3; expected at most 2"):
+    with pytest.raises(SchemaNewerError, match=f"at version {NEWEST + 1}; expected at most {NEWEST}"):
         await migrations.migrate(empty)
     async with await Database.open(empty) as database:
         await migrations.require_current(database)
@@ -92,17 +94,18 @@ async def test_a_program_says_what_its_schema_lacks(empty: DatabaseSettings) -> 
 
 
 async def test_a_failing_file_leaves_the_version_before(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V003__next.sql").write_text(NEXT.replace("id integer", "id nonsense"))
-    with pytest.raises(EngineError, match=r"V003__next\.sql.*nonsense.*42704"):
+    (folder / NEXT_FILE).write_text(NEXT.replace("id integer", "id nonsense"))
+    with pytest.raises(EngineError, match=rf"{NEXT_FILE}.*nonsense.*42704"):
         await migrations.migrate(empty, folder=folder)
-    assert [state.version for state in await migrations.status(empty, folder=folder) if state.applied_at] == [1, 2]
+    states = await migrations.status(empty, folder=folder)
+    assert [state.version for state in states if state.applied_at] == [*range(1, NEWEST + 1)]
     assert await scalar(empty, "SELECT to_regclass('partita.next') IS NULL")
-    (folder / "V003__next.sql").write_text(NEXT)
-    assert [state.version for state in await migrations.migrate(empty, folder=folder)] == [3]
+    (folder / NEXT_FILE).write_text(NEXT)
+    assert [state.version for state in await migrations.migrate(empty, folder=folder)] == [NEWEST + 1]
 
 
 async def test_a_file_that_does_not_record_itself_is_refused(empty: DatabaseSettings, folder: Path) -> None:
-    (folder / "V003__next.sql").write_text('CREATE TABLE :"schema".second (id integer);')
+    (folder / NEXT_FILE).write_text('CREATE TABLE :"schema".second (id integer);')
     with pytest.raises(EngineError, match="does not record itself"):
         await migrations.migrate(empty, folder=folder)
     assert await scalar(empty, "SELECT to_regclass('partita.next') IS NULL")
@@ -147,10 +150,10 @@ def _psql(cluster: Cluster, url: str, path: Path) -> None:
 
 
 def test_files_are_numbered_without_gaps(folder: Path) -> None:
-    (folder / "V004__fourth.sql").write_text(NEXT)
+    (folder / f"V{NEWEST + 2:03}__gap.sql").write_text(NEXT)
     with pytest.raises(EngineError, match="without gaps"):
         migrations.available(folder)
-    (folder / "V004__fourth.sql").rename(folder / "V2_wrong.sql")
+    (folder / f"V{NEWEST + 2:03}__gap.sql").rename(folder / "V2_wrong.sql")
     with pytest.raises(EngineError, match="is not named like"):
         migrations.available(folder)
 
@@ -187,7 +190,7 @@ async def test_runs_in_flight_come_over_from_the_first_version(empty: DatabaseSe
     )
     await insert(connection, "task_instances", run_id=waiting, node="ask", kind="waitForEvent", state="Waiting")
     await insert(connection, "run_inbox", run_id=waiting, kind="signal", body="{}")
-    assert [state.version for state in await migrations.migrate(empty)] == [2]
+    assert [state.version for state in await migrations.migrate(empty)] == [*range(2, NEWEST + 1)]
     outcomes = await connection.fetch("SELECT pending_outcome FROM partita.workflow_runs ORDER BY pending_outcome")
     await connection.close()
     assert [row[0] for row in outcomes] == ["", "Failed/NodeFailed"]

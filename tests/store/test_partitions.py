@@ -22,7 +22,7 @@ from tests.postgres import direct_url
 from tests.store.records import insert_run, open_run
 from tests.waiting import until
 
-RECORDS = {"workflow_runs", "task_instances", "workflow_events", "run_history", "run_endings"}
+RECORDS = {"workflow_runs", "task_instances", "workflow_events", "run_history", "run_endings", "run_labels"}
 
 
 def in_month(month: Month, free: int = 1) -> UUID:

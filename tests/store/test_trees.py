@@ -13,7 +13,7 @@ from partita.domain.ids import make_id, to_milliseconds
 from partita.domain.payload import Payload
 from partita.domain.state.rows import Detail, Loop, NodeKey, Parent
 from partita.minting import new_id
-from partita.store import reads, trees
+from partita.store import lists, reads, trees
 from partita.store.database import Connection, Database
 from partita.store.details import detail_of, detail_text
 from partita.store.projection import ProjectionStore
@@ -127,11 +127,11 @@ async def family(database: Database) -> tuple[UUID, list[UUID]]:
 async def test_a_parents_list_has_all_children_and_others_no_subflow(database: Database) -> None:
     parent, (named, hidden) = await family(database)
     for query in (RunFilter(), RunFilter(namespace="shop")):
-        assert {run.id for run in (await reads.list_runs(database, query)).runs} == {parent, named}
-    page = await reads.list_runs(database, RunFilter(parent=parent), limit=1)
+        assert {run.id for run in (await lists.list_runs(database, query)).runs} == {parent, named}
+    page = await lists.list_runs(database, RunFilter(parent=parent), limit=1)
     assert [run.id for run in page.runs] == [hidden]
     assert (page.runs[0].parent, page.runs[0].subflow) == (Parent(parent, "ship", 0, 1), "pack")
-    page = await reads.list_runs(database, RunFilter(parent=parent), limit=5, cursor=page.cursor)
+    page = await lists.list_runs(database, RunFilter(parent=parent), limit=5, cursor=page.cursor)
     assert [run.id for run in page.runs] == [named]
     assert [run.id for run in await trees.children(database, parent)] == [named, hidden]
     assert [run.id for run in await trees.children(database, parent, after=named, limit=5)] == [hidden]

@@ -34,7 +34,7 @@ from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.engine.engine import Engine
 from partita.engine.manifests import controls_in, start_request
 from partita.settings import Settings
-from partita.store import reads, views
+from partita.store import lists, reads, views
 from partita.store.database import Database
 
 _NAMESPACE = "default"
@@ -94,7 +94,7 @@ class DatabaseBackend:
             created_before=query.before,
             parent=await self._id(query.namespace, query.parent) if query.parent else None,
         )
-        page = await reads.list_runs(self._engine.database, chosen, limit=query.limit, cursor=_cursor(query.cursor))
+        page = await lists.list_runs(self._engine.database, chosen, limit=query.limit, cursor=_cursor(query.cursor))
         waits = await reads.waiting(self._engine.database, [run.id for run in page.runs if run.status not in TERMINAL])
         runs = tuple(run_line(run, waits_listed(waits.get(run.id, ()))) for run in page.runs)
         return RunList(runs=runs, cursor=str(page.cursor or ""))
@@ -173,7 +173,7 @@ async def run_id(database: Database, namespace: str, run: str) -> UUID:
 
 async def _only_place(database: Database, name: str) -> str:
     """The namespace that has runs of this name, if among the newest runs only one has; else empty."""
-    newest = await reads.list_runs(database, views.RunFilter(), limit=_LOOKED_AT)
+    newest = await lists.list_runs(database, views.RunFilter(), limit=_LOOKED_AT)
     places = {run.namespace for run in newest.runs if run.name == name}
     return places.pop() if len(places) == 1 else ""
 

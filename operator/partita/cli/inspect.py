@@ -29,7 +29,7 @@ from partita.domain.state.rows import GROUP, TERMINAL, UNDO, RunStatus, is_undo
 from partita.engine.engine import Engine
 from partita.engine.projection import NodeSummary
 from partita.kube.words import loop_progress, node_message
-from partita.store import particulars, reads, trees, views
+from partita.store import lists, particulars, reads, trees, views
 
 _CHILDREN: Final = 100
 """Children that are looked through for what stands below the nodes: the newest, and the newest unfinished ones."""
@@ -79,8 +79,8 @@ async def _children(engine: Engine, detail: views.RunDetailView) -> list[views.R
     if not any(node.kind == "workflow" for node in detail.nodes):
         return []
     mine = views.RunFilter(parent=detail.run.id)
-    newest = await reads.list_runs(engine.database, mine, limit=_CHILDREN)
-    unfinished = await reads.list_runs(engine.database, replace(mine, statuses=_OPEN), limit=_CHILDREN)
+    newest = await lists.list_runs(engine.database, mine, limit=_CHILDREN)
+    unfinished = await lists.list_runs(engine.database, replace(mine, statuses=_OPEN), limit=_CHILDREN)
     return [*{run.id: run for run in (*newest.runs, *unfinished.runs)}.values()]
 
 

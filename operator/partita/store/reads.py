@@ -1,10 +1,8 @@
-"""Reads for people: a run, lists of runs, history, definitions, queues, workers.
+"""Reads for people: a run, history, definitions, queues, workers; lists of runs are in ``lists``.
 
-Purpose: everything that ``get``, ``list`` and the status pages show. Invariant: no list counts or skips rows; a page
-begins below the last id of the one before, and looks at no more than ``WINDOWS`` times ``WINDOW`` candidates, so that a
-filter which matches nothing costs little and hands back a cursor instead. Trade-off: a run's status is in no index (it
-would end HOT updates), so that lists by status take their candidates from ``open_runs`` and ``run_endings`` and compare
-the run's own row.
+Purpose: everything that ``get`` and the status pages show. Invariant: nothing counts or skips rows to get to a page: it
+begins after the last key of the one before. Trade-off: a run is read with several statements of one snapshot, so that
+none has to join tables whose rows have nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from uuid import UUID
 import orjson
 
 from partita.domain.errors import InvalidError, NotFoundError, Problem
-from partita.domain.ids import bounds, make_id, to_milliseconds
+from partita.domain.ids import bounds
 from partita.domain.payload import Payload
 from partita.domain.places import shortened
-from partita.domain.state.rows import TERMINAL, ErrorInfo, Parent, RunStatus
+from partita.domain.state.rows import ErrorInfo, Parent, RunStatus
 from partita.store.database import Connection, Database, Record
 from partita.store.details import detail_of
 from partita.store.views import (
@@ -28,8 +26,6 @@ from partita.store.views import (
     NodeView,
     QueueView,
     RunDetailView,
-    RunFilter,
-    RunPage,
     RunView,
     SignalView,
     TimerView,
@@ -38,11 +34,7 @@ from partita.store.views import (
     WorkerView,
 )
 
-WINDOW: Final = 1_000
-WINDOWS: Final = 10
 _SIGNALS: Final = 1_000
-_FIRST: Final = UUID(int=0)
-_LAST: Final = UUID(int=(1 << 128) - 1)
 
 
 async def get_run(database: Database, run_id: UUID) -> RunDetailView:
@@ -73,73 +65,19 @@ async def find_run(database: Database, namespace: str, name: str) -> UUID:
 
     An empty name is no name, since the runs without one would all fit; raises InvalidError.
 
-    Unfinished runs come first, since a name is used by one object at a time; finished ones are looked for among the
-    newest 10,000 ends of each kind in the namespace.
+    Unfinished runs come first, since a name is used by one object at a time.
     """
     if not name:
         raise InvalidError("run", (Problem("name", "is empty; expected a run's id or its object's name"),))
     run_id = await database.fetchval("newest_run_named", namespace, name)
     if run_id is None:
-        block, most = "newest_ending_named", WINDOW * WINDOWS
-        ended = [await database.fetchval(block, namespace, name, status.value, most) for status in TERMINAL]
-        run_id = max((found for found in ended if found is not None), default=None)
+        run_id = await database.fetchval("newest_ending_named", namespace, name)
     if run_id is None:
         raise NotFoundError(
             f"run {namespace}/{shortened(name)}: does not exist; expected a run's id or its object's name",
             hint="partita list",
         )
     return UUID(int=run_id.int)
-
-
-async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cursor: UUID | None = None) -> RunPage:
-    """The next page of runs, newest first, at most ``limit``."""
-    low, high = _range(query, cursor)
-    found: list[RunView] = []
-    for _ in range(WINDOWS):
-        window = await _candidates(database, query, low, high)
-        if window:
-            found += await _matching(database, query, window)
-        if len(found) >= limit:
-            return RunPage(tuple(found[:limit]), found[limit - 1].id)
-        if len(window) < WINDOW:
-            return RunPage(tuple(found), None)
-        high = window[-1]
-    return RunPage(tuple(found), high)
-
-
-def _range(query: RunFilter, cursor: UUID | None) -> tuple[UUID, UUID]:
-    """Ids from the first (included) to the last (excluded) that can be in the list."""
-    low = make_id(to_milliseconds(query.created_from), 0) if query.created_from else _FIRST
-    high = make_id(to_milliseconds(query.created_before), 0) if query.created_before else _LAST
-    return low, min(high, cursor or _LAST)
-
-
-async def _candidates(database: Database, query: RunFilter, low: UUID, high: UUID) -> list[UUID]:
-    """The newest ids below ``high`` that may match; fewer than WINDOW only at the end of the list."""
-    if query.parent is not None:
-        rows = await database.fetch("newest_children", low, high, WINDOW, query.parent)
-        return [row["id"] for row in rows]
-    statuses = frozenset(query.statuses or RunStatus)
-    ends = statuses & TERMINAL
-    if query.namespace is None and ends:
-        return [row["id"] for row in await database.fetch("newest_runs", low, high, WINDOW)]
-    ids: set[UUID] = set()
-    if statuses - TERMINAL:
-        rows = await database.fetch("newest_open_runs", low, high, WINDOW, query.namespace)
-        ids.update(row["id"] for row in rows)
-    for status in ends:
-        rows = await database.fetch("newest_endings", low, high, WINDOW, query.namespace, status.value)
-        ids.update(row["id"] for row in rows)
-    return sorted(ids, reverse=True)[:WINDOW]
-
-
-async def _matching(database: Database, query: RunFilter, ids: list[UUID]) -> list[RunView]:
-    statuses = [status.value for status in query.statuses] or None
-    tags = orjson.dumps(query.tags).decode() if query.tags else None
-    attributes = orjson.dumps(dict(query.attributes)).decode() if query.attributes else None
-    filters = (query.namespace, query.definition, statuses, tags, attributes, query.started_by, query.parent)
-    rows = await database.fetch("runs_of_window", ids, *bounds(ids), *filters)
-    return [run_view(row) for row in rows]
 
 
 async def waiting(database: Database, run_ids: Iterable[UUID]) -> Mapping[UUID, tuple[WaitingView, ...]]:

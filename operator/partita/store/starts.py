@@ -132,11 +132,16 @@ def _run_row(new: NewRun) -> Row:
         new.engine_id,
         run.cr_uid or None,
         new.idempotency_key,
-        orjson.dumps(list(new.tags)).decode() if new.tags else None,
-        orjson.dumps(new.attributes).decode() if new.attributes else None,
+        *_labels(new),
         _context(new),
         *columns.kin_row(run),
     )
+
+
+def _labels(new: NewRun) -> Row:
+    """Tags and attributes."""
+    tags = orjson.dumps(list(new.tags)).decode() if new.tags else None
+    return tags, orjson.dumps(new.attributes).decode() if new.attributes else None
 
 
 def _context(new: NewRun) -> str:
@@ -148,4 +153,5 @@ def _open_row(new: NewRun) -> Row:
     run = new.effects.run
     uid = run.cr_uid or None
     subflow = run.subflow or None
-    return (run.id, run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid, subflow)
+    place = (run.namespace, run.definition, run.name, new.cluster_uid, new.engine_id, uid, subflow)
+    return (run.id, *place, new.started_by, *_labels(new))

@@ -194,6 +194,14 @@ class RunPage:
 
 
 @dataclass(frozen=True, slots=True)
+class RunCount:
+    """How many runs a filter takes; at least so many where it is not exact, as counting has a limit."""
+
+    count: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DefinitionView:
     """A definition by its newest version."""
 

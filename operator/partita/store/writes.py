@@ -210,7 +210,7 @@ class Writes:
             ("insert_signals", self.signals, ()),
             ("consume_signals", self.consumed, (self.now, low, high)),
             ("insert_history", self.history, ()),
-            ("insert_endings", self.endings, ()),
+            ("insert_endings", self.endings, (low, high)),
             ("queue_projection", self.projections, ()),
         )
         for name, rows, extra in statements:

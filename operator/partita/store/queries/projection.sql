@@ -176,14 +176,15 @@ WITH moved AS (
     UPDATE :"schema".workflow_runs
     SET cr_uid = $3::text, name = $4::text, cr_generation = 0
     WHERE id = $1::uuid AND cr_uid = $2::text
-    RETURNING id, namespace, status
+    RETURNING id, namespace, status, definition
 ), opened AS (
     UPDATE :"schema".open_runs SET cr_uid = $3::text, name = $4::text
     WHERE run_id = $1::uuid AND EXISTS (SELECT FROM moved)
 ), ended AS (
     UPDATE :"schema".run_endings e SET name = $4::text
     FROM moved m
-    WHERE e.run_id = $1::uuid AND e.namespace = m.namespace AND e.status = m.status AND e.name <> $4::text
+    WHERE e.run_id = $1::uuid AND e.namespace = m.namespace AND e.status = m.status
+      AND e.definition = m.definition AND e.name <> $4::text
 )
 SELECT id FROM moved;
 

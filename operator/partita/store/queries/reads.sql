@@ -111,48 +111,10 @@ SELECT ending.seq, ending.generation, ending.finished_at, 'RunFinished', NULL, N
 FROM :"schema".workflow_runs AS run
 CROSS JOIN LATERAL (
     SELECT seq, generation, finished_at, status FROM :"schema".run_endings
-    WHERE namespace = run.namespace AND status = 'Succeeded' AND run_id = $1 OFFSET 0) AS ending
+    WHERE namespace = run.namespace AND definition = run.definition AND status = 'Succeeded' AND run_id = $1
+    OFFSET 0) AS ending
 WHERE run.id = $1 AND ending.seq > $2
 ORDER BY seq LIMIT $3
-
--- name: newest_runs
--- A window of the ids below $2, newest first. Months are read one after the other, until there are enough.
-SELECT id FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
-
--- name: newest_open_runs
--- The same among unfinished runs, of one namespace ($4) or of all (null).
-SELECT run_id AS id FROM :"schema".open_runs
-WHERE run_id >= $1 AND run_id < $2 AND ($4::text IS NULL OR namespace = $4) AND subflow IS NULL
-ORDER BY run_id DESC LIMIT $3
-
--- name: newest_children
--- The same among the children of run $4.
-SELECT id FROM :"schema".workflow_runs WHERE parent_id = $4 AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
-
--- name: newest_endings
--- The same among ends with one status ($5) in one namespace ($4). A run that was retried may have several.
-SELECT DISTINCT run_id AS id FROM :"schema".run_endings
-WHERE namespace = $4 AND status = $5 AND run_id >= $1 AND run_id < $2
-ORDER BY id DESC LIMIT $3
-
--- name: runs_of_window
--- hot: pruned
--- Those runs of $1 (between $2 and $3) that the filter takes, newest first; a filter that is null takes every run, but
--- without a parent ($10) no run of a subflow.
-SELECT run.id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
-       active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
-       attributes, error_json, NULL::json AS output_json, NULL::json AS context_json, parent_id, parent_node, parent_index,
-       parent_attempt, subflow, depth
-FROM :"schema".workflow_runs AS run
-WHERE id = ANY ($1::uuid[]) AND id >= $2 AND id <= $3
-  AND ($4::text IS NULL OR namespace = $4)
-  AND ($5::text IS NULL OR definition = $5)
-  AND ($6::text[] IS NULL OR status = ANY ($6))
-  AND ($7::jsonb IS NULL OR tags @> $7)
-  AND ($8::jsonb IS NULL OR attributes @> $8)
-  AND ($9::text IS NULL OR started_by = $9)
-  AND CASE WHEN $10::uuid IS NULL THEN subflow IS NULL ELSE parent_id = $10 END
-ORDER BY id DESC
 
 -- name: waits_of_runs
 -- hot: pruned
@@ -194,14 +156,8 @@ CROSS JOIN LATERAL (
 SELECT run_id FROM :"schema".open_runs WHERE namespace = $1 AND name = $2 ORDER BY run_id DESC LIMIT 1
 
 -- name: newest_ending_named
--- The newest finished run of this name among the newest $4 ends of its namespace with this status.
-SELECT run_id
-FROM (
-    SELECT run_id, name FROM :"schema".run_endings
-    WHERE namespace = $1 AND status = $3 ORDER BY run_id DESC LIMIT $4
-) AS recent
-WHERE name = $2
-ORDER BY run_id DESC LIMIT 1
+-- The newest finished run of this name. Months are read one after the other, until there is one.
+SELECT run_id FROM :"schema".run_endings WHERE namespace = $1 AND name = $2 AND name <> '' ORDER BY run_id DESC LIMIT 1
 
 -- name: definitions_page
 -- The newest version of each definition, with the deployed one's number; by namespace and name, after ($2, $3).

@@ -68,8 +68,11 @@ FROM unnest(
      parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow);
 
 -- name: insert_open_runs
-INSERT INTO :"schema".open_runs (run_id, namespace, definition, name, cluster_uid, engine_id, cr_uid, subflow)
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[]);
+INSERT INTO :"schema".open_runs
+    (run_id, namespace, definition, name, cluster_uid, engine_id, cr_uid, subflow, started_by, tags, attributes)
+SELECT * FROM unnest(
+    $1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::jsonb[], $11::jsonb[]);
 
 -- name: insert_inbox
 -- One row for the inbox of a run, in whatever transaction the caller has open.

@@ -194,9 +194,33 @@ SELECT * FROM unnest(
     $10::text[], $11::json[], $12::json[]);
 
 -- name: insert_endings
-INSERT INTO :"schema".run_endings (run_id, finished_at, generation, seq, status, namespace, definition, name, reason)
-SELECT * FROM unnest(
-    $1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[]);
+-- hot: pruned
+-- What lists look for is copied from the run's own row, which is not read otherwise; a row a label, as readers make it.
+WITH new AS (
+    SELECT ended.*, run.started_by, run.tags, run.attributes
+    FROM unnest(
+        $1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+        AS ended (run_id, finished_at, generation, seq, status, namespace, definition, name, reason)
+    CROSS JOIN LATERAL (
+        SELECT started_by, tags, attributes FROM :"schema".workflow_runs AS row
+        WHERE row.id = ended.run_id AND row.id BETWEEN $10 AND $11
+        LIMIT 1
+    ) AS run
+    WHERE ended.run_id BETWEEN $10 AND $11
+), labelled AS (
+    INSERT INTO :"schema".run_labels (run_id, label, status)
+    SELECT new.run_id, ('x' || left(md5(label.text), 16))::bit(64)::bigint, new.status
+    FROM new
+    CROSS JOIN LATERAL (
+        SELECT '#' || tag AS text FROM jsonb_array_elements_text(new.tags) AS tag
+        UNION ALL
+        SELECT key || '=' || value FROM jsonb_each_text(new.attributes)
+    ) AS label
+    WHERE new.tags IS NOT NULL OR new.attributes IS NOT NULL
+)
+INSERT INTO :"schema".run_endings
+    (run_id, finished_at, generation, seq, status, namespace, definition, name, reason, started_by)
+SELECT run_id, finished_at, generation, seq, status, namespace, definition, name, reason, started_by FROM new;
 
 -- name: delete_open_runs
 -- hot: queue

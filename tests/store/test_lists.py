@@ -1,0 +1,376 @@
+"""Lists of runs against a plain search through the same runs, and what happens to pages meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+
+from partita.domain.ids import Month, make_id, time_of, to_milliseconds
+from partita.domain.state.rows import TERMINAL, RunStatus
+from partita.store import candidates, list_fill, lists
+from partita.store.database import Database
+from partita.store.views import RunFilter
+from tests.store.records import end_run, insert, insert_run, open_run
+
+LABEL = """
+INSERT INTO partita.run_labels (run_id, status, label)
+VALUES ($1, $2, ('x' || left(md5($3::text), 16))::bit(64)::bigint)
+"""
+TOAST = """
+SELECT sum(toast_blks_read + toast_blks_hit) FROM pg_statio_user_tables WHERE relname ~ '^workflow_runs_[0-9]{6}$'
+"""
+ENDS = [status.value for status in TERMINAL]
+
+
+@pytest.fixture
+async def now(database: Database) -> datetime:
+    """The database's clock, somewhat later than the month's start so that the hour before belongs to the month."""
+    return max(await database.clock(), Month.of(await database.clock()).start + timedelta(hours=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as a list should see it."""
+
+    id: UUID
+    status: str = "Succeeded"
+    namespace: str = "shop"
+    definition: str = "order"
+    started_by: str = ""
+    tags: tuple[str, ...] = ()
+    attributes: dict[str, str] = field(default_factory=dict)
+    parent: UUID | None = None
+    subflow: str | None = None
+    earlier: tuple[str, ...] = ()
+    """How it ended before it was tried again."""
+    old: bool = False
+    """Written by a process of schema version 2."""
+
+
+async def write(database: Database, run: Run) -> None:
+    """The rows that the engine writes for such a run."""
+    tags = orjson.dumps(run.tags).decode() if run.tags else None
+    attributes = orjson.dumps(run.attributes).decode() if run.attributes else None
+    labels = {"tags": tags, "attributes": attributes}
+    place = {"namespace": run.namespace, "definition": run.definition}
+    kin = {} if run.parent is None else {"parent_node": "n", "parent_index": 0, "parent_attempt": 1}
+    fixed = {"started_by": run.started_by, "subflow": run.subflow, "parent_id": run.parent}
+    await insert_run(database, run.id, status=run.status, **fixed, **place, **labels, **kin)
+    if run.status not in ENDS:
+        known: dict[str, Any] = {} if run.old else {"started_by": run.started_by, **labels}
+        await open_run(database, run.id, subflow=run.subflow, **place, **known)
+    elif run.subflow is None:
+        await _end(database, run, run.status, len(run.earlier))
+    for generation, status in enumerate(run.earlier):
+        await _end(database, run, status, generation)
+
+
+async def _end(database: Database, run: Run, status: str, generation: int) -> None:
+    known = {} if run.old else {"started_by": run.started_by}
+    place = {"namespace": run.namespace, "definition": run.definition}
+    await end_run(database, run.id, status, generation=generation, **place, **known)
+    if not run.old:
+        labels = [*(f"#{tag}" for tag in run.tags), *(f"{name}={value}" for name, value in run.attributes.items())]
+        await database.read(lambda c: c.executemany(LABEL, [(run.id, status, label) for label in labels]))
+
+
+def fits(run: Run, query: RunFilter) -> bool:
+    """The plain meaning of a filter."""
+    asked = (
+        query.namespace in (None, run.namespace),
+        query.definition in (None, run.definition),
+        not query.statuses or run.status in {status.value for status in query.statuses},
+        set(query.tags) <= set(run.tags),
+        (query.attributes or {}).items() <= run.attributes.items(),
+        query.started_by in (None, run.started_by),
+        query.created_from is None or time_of(run.id) >= query.created_from,
+        query.created_before is None or time_of(run.id) < query.created_before,
+        run.subflow is None if query.parent is None else run.parent == query.parent,
+    )
+    return all(asked)
+
+
+def expected(runs: list[Run], query: RunFilter) -> list[UUID]:
+    """What a list should show, in order."""
+    return sorted((run.id for run in runs if fits(run, query)), reverse=True)
+
+
+async def listed(database: Database, query: RunFilter, limit: int = 50, pages: int = 1_000) -> list[UUID]:
+    """The whole list, page by page."""
+    seen: list[UUID] = []
+    cursor = None
+    for _ in range(pages):
+        page = await lists.list_runs(database, query, limit=limit, cursor=cursor)
+        assert len(page.runs) <= limit
+        seen += [run.id for run in page.runs]
+        cursor = page.cursor
+        if cursor is None:
+            return seen
+    raise AssertionError(f"no end after {pages} pages: {query}")
+
+
+class Maker:
+    """Random runs: values that are common, rare or unique, some at the same millisecond, over three months."""
+
+    def __init__(self, seed: int, now: datetime) -> None:
+        self.random = Random(seed)  # noqa: S311  # test data
+        self.now = now
+        self.parents: list[UUID] = []
+
+    def run(self) -> Run:
+        """The next one."""
+        pick = self.random
+        age = timedelta(milliseconds=pick.choice((0, 1, 1, 50, 1_000, 86_400_000 * pick.randint(1, 60))))
+        run_id = make_id(to_milliseconds(self.now - age), pick.getrandbits(74))
+        status = pick.choices([status.value for status in RunStatus], (2, 4, 1, 20, 3, 1))[0]
+        older = [parent for parent in self.parents if parent < run_id]
+        child = bool(older) and pick.random() < 0.3
+        made = Run(
+            run_id,
+            status,
+            pick.choice(("shop", "shop", "shop", "bank", "zoo")),
+            pick.choice(("order", "order", "refund", "audit")),
+            pick.choice(("", "ann", "ann", "bob", f"once-{run_id}")),
+            tuple(pick.sample(("eu", "vip", "night", "#odd", "a=b"), pick.choice((0, 0, 1, 2)))),
+            {name: pick.choice("12") for name in pick.sample(("team", "tier", "a"), pick.choice((0, 0, 1, 2)))},
+            pick.choice(older) if child else None,
+            pick.choice((None, "part")) if child else None,
+            tuple(pick.choices(ENDS, k=pick.choice((0, 0, 0, 1, 2)))),
+            pick.random() < 0.2,
+        )
+        self.parents = [*self.parents[-5:], run_id]
+        return made
+
+    def query(self, runs: list[Run]) -> RunFilter:
+        """A filter with up to five parts, most of them of a run that exists."""
+        pick = self.random
+        like = pick.choice(runs)
+        parts: dict[str, Any] = {
+            "namespace": pick.choice((like.namespace, like.namespace, "none")),
+            "definition": pick.choice((like.definition, like.definition, "none")),
+            "statuses": tuple(pick.sample(list(RunStatus), pick.choice((1, 1, 2, 3)))),
+            "tags": like.tags or ("eu",),
+            "attributes": like.attributes or {"team": "1"},
+            "started_by": like.started_by,
+            "created_from": time_of(like.id) - timedelta(days=pick.choice((0, 3))),
+            "created_before": time_of(like.id) + timedelta(milliseconds=pick.choice((0, 1, 86_400_000))),
+            "parent": like.parent or like.id,
+        }
+        chosen = pick.sample(sorted(parts), pick.choice((0, 1, 1, 2, 2, 3, 4, 5)))
+        return RunFilter(**{name: parts[name] for name in chosen})
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows and bounds so small that a list of few runs needs many."""
+    monkeypatch.setattr(candidates, "_MOST", 5)
+    monkeypatch.setattr(candidates, "_MOST_MERGED", 4)
+    monkeypatch.setattr(candidates, "_UNKNOWN", 1)
+    monkeypatch.setattr(candidates, "LOOKED_AT", 7)
+    monkeypatch.setattr(lists, "_SPARE", 1)
+    monkeypatch.setattr(lists, "ROWS", 9)
+    monkeypatch.setattr(lists, "CHILD_ROWS", 9)
+    monkeypatch.setattr(lists, "IDS", 30)
+
+
+def queries(maker: Maker, runs: list[Run], count: int) -> Iterator[RunFilter]:
+    """Each filter alone, and random combinations."""
+    yield from (RunFilter(), RunFilter(tags=("eu", "vip", "night")), RunFilter(attributes={"team": "1", "tier": "2"}))
+    yield from (RunFilter(statuses=(status,)) for status in RunStatus)
+    yield from (maker.query(runs) for _ in range(count))
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_every_filter_shows_what_a_plain_search_finds(database: Database, now: datetime, seed: int) -> None:
+    maker = Maker(seed, now)
+    runs = [maker.run() for _ in range(120)]
+    for run in runs:
+        await write(database, run)
+    for query in queries(maker, runs, 120):
+        assert await listed(database, query) == expected(runs, query), query
+        count = await lists.count_runs(database, query)
+        assert (count.count, count.exact) == (len(expected(runs, query)), True), query
+
+
+@pytest.mark.parametrize("seed", range(3, 5))
+@pytest.mark.usefixtures("small")
+async def test_windows_of_any_size_join(database: Database, now: datetime, seed: int) -> None:
+    maker = Maker(seed, now)
+    runs = [maker.run() for _ in range(80)]
+    for run in runs:
+        await write(database, run)
+    for query in queries(maker, runs, 80):
+        assert await listed(database, query, limit=maker.random.choice((1, 3, 50))) == expected(runs, query), query
+
+
+@pytest.mark.usefixtures("small")
+async def test_pages_neither_repeat_nor_lose_while_runs_come_and_end(database: Database, now: datetime) -> None:
+    """The runs of the beginning are each shown once, whatever is added to them and however they end meanwhile."""
+    maker = Maker(7, now)
+    runs = [maker.run() for _ in range(80)]
+    for run in runs:
+        await write(database, run)
+    for query in (RunFilter(), RunFilter(namespace="shop"), RunFilter(tags=("eu",)), RunFilter(started_by="ann")):
+        first = expected(runs, query)
+        seen: list[UUID] = []
+        cursor = None
+        while True:
+            page = await lists.list_runs(database, query, limit=3, cursor=cursor)
+            seen += [run.id for run in page.runs]
+            cursor = page.cursor
+            if cursor is None:
+                break
+            newer = maker.run()
+            await write(database, newer)
+            runs.append(newer)
+            await _finish_one(database, runs)
+        assert len(seen) == len(set(seen)), query
+        assert seen == sorted(seen, reverse=True), query
+        assert set(first) <= set(seen), query
+
+
+async def _finish_one(database: Database, runs: list[Run]) -> None:
+    """An unfinished run of the list comes to its end."""
+    place = next((n for n, run in enumerate(runs) if run.status not in ENDS and not run.old and not run.subflow), None)
+    if place is None:
+        return
+    run = runs[place]
+    ended = replace(run, status="Failed")
+    change = "UPDATE partita.workflow_runs SET status = 'Failed' WHERE id = $1"
+    await database.read(lambda c: c.execute(change, run.id))
+    await _end(database, ended, "Failed", len(run.earlier))
+    await database.read(lambda c: c.execute("DELETE FROM partita.open_runs WHERE run_id = $1", run.id))
+    runs[place] = ended
+
+
+@pytest.mark.usefixtures("small")
+async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
+    database: Database, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in both places then, since unfinished runs are read first, and ends are read anew after each such read."""
+    runs = [Run(make_id(to_milliseconds(now) + n, n), "Running", started_by="ann") for n in range(30)]
+    for run in runs:
+        await write(database, run)
+    fetch = Database.fetch
+
+    async def slow(self: Database, name: str, *values: object) -> Any:
+        rows = await fetch(self, name, *values)
+        if name in {"list_open_runs", "list_person"}:
+            await _finish_one(database, runs)
+        return rows
+
+    monkeypatch.setattr(Database, "fetch", slow)
+    monkeypatch.setattr(lists, "ROWS", 1_000)
+    query = RunFilter(started_by="ann")
+    assert await listed(database, query) == expected(runs, query)
+
+
+@pytest.mark.usefixtures("small")
+async def test_runs_of_one_millisecond_have_one_order(database: Database, now: datetime) -> None:
+    runs = [Run(make_id(to_milliseconds(now), uuid4().int), started_by="ann", tags=("eu",)) for _ in range(40)]
+    for run in runs:
+        await write(database, run)
+    for query in (RunFilter(), RunFilter(started_by="ann"), RunFilter(tags=("eu",), definition="order")):
+        assert await listed(database, query, limit=7) == expected(runs, query)
+
+
+@pytest.mark.usefixtures("small")
+async def test_the_work_of_a_page_is_bounded(database: Database, now: datetime) -> None:
+    """Two common filters that fit no run together: pages are empty, and their cursors lead to the end."""
+    for n in range(60):
+        run = Run(make_id(to_milliseconds(now) + n, n))
+        await write(database, replace(run, started_by="ann") if n % 2 else replace(run, tags=("eu",)))
+    query = RunFilter(started_by="ann", tags=("eu",))
+    page = await lists.list_runs(database, query, limit=3)
+    assert page.runs == ()
+    assert page.cursor is not None
+    assert await listed(database, query, limit=3) == []
+
+
+async def test_a_count_ends_at_its_limit(database: Database, now: datetime) -> None:
+    for n in range(30):
+        await write(database, Run(make_id(to_milliseconds(now) + n, n), started_by="ann"))
+    for query in (RunFilter(), RunFilter(started_by="ann"), RunFilter(namespace="shop")):
+        for most, exact in ((29, False), (30, True)):
+            count = await lists.count_runs(database, query, most=most)
+            assert (count.count, count.exact) == (most, exact), query
+
+
+async def test_rows_from_before_are_found_and_then_filled_in(database: Database, now: datetime) -> None:
+    maker = Maker(11, now)
+    runs = [maker.run() for _ in range(60)]
+    runs = [replace(run, old=True) for run in runs]
+    for run in runs:
+        await write(database, run)
+    chosen = list(queries(maker, runs, 40))
+    for query in chosen:
+        assert await listed(database, query) == expected(runs, query), query
+    filled = await list_fill.fill(database, most=7)
+    assert filled == 7
+    while await list_fill.fill(database, most=7):
+        pass
+    for table in ("run_endings", "open_runs"):
+        statement = f"SELECT count(*) FROM partita.{table} WHERE started_by IS NULL"  # noqa: S608  # the test's own
+        assert await database.read(lambda c, s=statement: c.fetchval(s)) == 0  # type: ignore[misc]  # the loop's value
+    for query in chosen:
+        assert await listed(database, query) == expected(runs, query), query
+    labels = await database.read(lambda c: c.fetchval("SELECT count(*) FROM partita.run_labels"))
+    ends = [(run, len(run.earlier) + (run.status in ENDS and run.subflow is None)) for run in runs]
+    assert labels == sum(number * (len(run.tags) + len(run.attributes)) for run, number in ends)
+
+
+async def test_a_page_reads_no_payload(database: Database, now: datetime) -> None:
+    """Large inputs, outputs and errors are stored apart, and stay there."""
+    big = orjson.dumps([uuid4().hex for _ in range(400)]).decode()
+    error = f'{{"type": "t", "message": "m", "details": {big}}}'
+    for n, status in enumerate(("Failed", "Succeeded", "Running")):
+        run_id = make_id(to_milliseconds(now) + n, n)
+        payloads = {"context_json": f'{{"input": {big}}}', "output_json": big, "error_json": error}
+        await insert_run(database, run_id, status=status, started_by="ann", **payloads)
+        if status == "Running":
+            await open_run(database, run_id, started_by="ann")
+        else:
+            await end_run(database, run_id, status, started_by="ann")
+    assert await _toast_reads(database) is not None
+    before = await _toast_reads(database)
+    page = await lists.list_runs(database, RunFilter(started_by="ann"))
+    assert [run.status.value for run in page.runs] == ["Running", "Succeeded", "Failed"]
+    assert [run.error for run in page.runs] == [None, None, None]
+    assert await _toast_reads(database) == before
+    text = "SELECT sum(length(context_json::text)) FROM partita.workflow_runs"
+    await database.read(lambda c: c.execute(text))
+    assert await _toast_reads(database) > before
+
+
+async def _toast_reads(database: Database) -> int:
+    """Blocks of the runs' payloads that were looked at so far, by this test's only session."""
+
+    async def read(connection: Any) -> int:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        return int(await connection.fetchval(TOAST))
+
+    return await database.read(read)
+
+
+async def test_a_short_error_is_shown(database: Database, now: datetime) -> None:
+    run_id = make_id(to_milliseconds(now), 1)
+    await insert_run(database, run_id, status="Failed", error_json='{"type": "timeout", "message": "too slow"}')
+    await end_run(database, run_id, "Failed", started_by="")
+    (run,) = (await lists.list_runs(database, RunFilter())).runs
+    assert run.error is not None
+    assert run.error.message == "too slow"
+
+
+async def test_children_of_a_run_that_is_dated_ahead(database: Database, now: datetime) -> None:
+    parent = make_id(to_milliseconds(now + timedelta(minutes=5)), 1)
+    child = Run(make_id(to_milliseconds(now), 2), parent=parent)
+    await write(database, child)
+    await insert(database, "open_runs", run_id=parent, namespace="shop", definition="order", name="")
+    assert await listed(database, RunFilter(parent=parent)) == [child.id]
