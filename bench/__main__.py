@@ -31,11 +31,14 @@ SCRIPTS: Final = (
     "kube_path",
     "snapshot",
 )
+ON_REQUEST: Final = ("peers",)
+"""Scripts that are run only when they are named: they install what they measure."""
 _ROOT: Final = Path(__file__).parents[1]
 _OPTIONS: Final = "[--quick] [--runs N] [--repeats N] [--workers N] [--slots N] [--submitters N]"
 _USAGE: Final = f"""usage: python -m bench [NAME …] {_OPTIONS}
 
 Without names all figures are measured: {", ".join(SCRIPTS)}. A single script explains its options with --help.
+Only when named: {", ".join(ON_REQUEST)}.
 PARTITA_DATABASE_URL names the server to measure; without it one is started for each script and removed afterwards."""
 
 
@@ -50,7 +53,7 @@ class Outcome:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one script in this process, several in processes of their own; returns the exit code."""
-    names = [argument for argument in arguments if not argument.startswith("-") and argument in SCRIPTS]
+    names = [argument for argument in arguments if argument in (*SCRIPTS, *ON_REQUEST)]
     options = [argument for argument in arguments if argument not in names]
     if len(names) == 1:
         importlib.import_module(f"bench.{names[0]}").main(options)

@@ -22,6 +22,8 @@ from bench.peers.process import STEPS
 
 _PATIENCE: Final = 30.0
 """Seconds after which runs that have not finished are a fault."""
+_ANSWER: Final = 30.0
+"""Seconds that a process has for an answer."""
 _POLL: Final = 0.01
 _SHARE: Final = 20
 """A question to the peer's tables is asked again after this many times what it took: it must not slow them down."""
@@ -86,7 +88,7 @@ class Bench:
         before = await executed(workers)
         self.finished += runs
         begun = time.perf_counter()
-        await submitter.ask(_PATIENCE, do="submit", runs=runs)
+        await submitter.ask(_ANSWER, do="submit", runs=runs)
         await self._ended(observer)
         seconds = time.perf_counter() - begun
         check(runs, [after - earlier for after, earlier in zip(await executed(workers), before, strict=True)])
@@ -115,8 +117,8 @@ class Bench:
 
     async def _latency(self, runs: int) -> tuple[float, ...]:
         async with self._child("lone") as process:
-            await process.ask(_PATIENCE, do="lone", runs=_WARM_LONE)
-            answer = await process.ask(_PATIENCE, do="lone", runs=runs)
+            await process.ask(_ANSWER, do="lone", runs=_WARM_LONE)
+            answer = await process.ask(_ANSWER, do="lone", runs=runs)
             self.finished += _WARM_LONE + runs
             check(_WARM_LONE + runs, await executed([process]))
         return tuple(answer["milliseconds"])
@@ -133,7 +135,7 @@ async def ready(command: Sequence[str], variables: Mapping[str, str], url: str) 
 
 async def executed(workers: Sequence[Child]) -> list[int]:
     """How often each step was executed by these processes."""
-    answers = [await worker.ask(_PATIENCE, do="count") for worker in workers]
+    answers = [await worker.ask(_ANSWER, do="count") for worker in workers]
     return [sum(answer["steps"][step] for answer in answers) for step in range(STEPS)]
 
 

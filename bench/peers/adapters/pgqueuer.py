@@ -22,12 +22,13 @@ from typing import Any, Final
 
 import asyncpg
 from pgqueuer import PgQueuer
-from pgqueuer.db import AsyncpgDriver
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.queries import Queries
 
 from bench.peers.process import QUEUE, STEPS, Ends, serve
 
 BATCH: Final = 100
+POOL: Final = 10
 SUBMITTED: Final = 200
 NAMES: Final = tuple(f"step_{step}" for step in range(STEPS))
 
@@ -45,7 +46,7 @@ class Pgqueuer:
         """Say what it is and how its work is counted."""
         return {
             "version": version("pgqueuer"),
-            "setting": {"batch_size": BATCH, "enqueued_at_once": SUBMITTED},
+            "setting": {"batch_size": BATCH, "connections": POOL + 1, "enqueued_at_once": SUBMITTED},
             "steps": QUEUE,
             "open": "SELECT EXISTS (SELECT FROM pgqueuer)",
             "finished": "SELECT count(*) FROM pgqueuer_log WHERE entrypoint = 'step_2' AND status = 'successful'",
@@ -62,7 +63,8 @@ class Pgqueuer:
     @asynccontextmanager
     async def role(self, role: str) -> AsyncIterator[None]:
         """Work, take runs, or both."""
-        self._queries = Queries(AsyncpgDriver(await asyncpg.connect(self._url)))
+        pool = await asyncpg.create_pool(self._url, min_size=1, max_size=POOL)
+        self._queries = Queries(AsyncpgPoolDriver(pool))
         if role == "submit":
             yield
             return

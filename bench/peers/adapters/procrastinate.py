@@ -25,6 +25,7 @@ from bench.peers.process import QUEUE, STEPS, Ends, serve
 
 CONCURRENCY: Final = 30
 POOL: Final = 10
+POLL: Final = 0.1
 SUBMITTED: Final = 200
 
 
@@ -44,7 +45,7 @@ class Procrastinate:
         """Say what it is and how its work is counted."""
         return {
             "version": version("procrastinate"),
-            "setting": {"concurrency": CONCURRENCY, "connections": POOL, "deferred_at_once": SUBMITTED},
+            "setting": {"concurrency": CONCURRENCY, "connections": POOL, "poll_s": POLL, "deferred_at_once": SUBMITTED},
             "steps": QUEUE,
             "open": "SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))",
             "finished": "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'step_2' AND status = 'succeeded'",
@@ -63,7 +64,9 @@ class Procrastinate:
                 yield
                 return
             running = asyncio.create_task(
-                self._app.run_worker_async(concurrency=CONCURRENCY, install_signal_handlers=False)
+                self._app.run_worker_async(
+                    concurrency=CONCURRENCY, fetch_job_polling_interval=POLL, install_signal_handlers=False
+                )
             )
             try:
                 yield
