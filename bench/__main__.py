@@ -30,6 +30,8 @@ SCRIPTS: Final = (
     "expressions",
     "kube_path",
     "snapshot",
+    "hot_run",
+    "growth",
 )
 ON_REQUEST: Final = ("peers",)
 """Scripts that are run only when they are named: they install what they measure."""

@@ -43,6 +43,12 @@ class Window:
     steps: int
     cpu: Cpu
 
+    @classmethod
+    def of(cls, parts: Sequence[Window]) -> Window:
+        """Several spans together."""
+        cpu = Cpu(sum(part.cpu.python for part in parts), sum(part.cpu.postgres for part in parts))
+        return cls(sum(part.seconds for part in parts), sum(part.steps for part in parts), cpu)
+
     @property
     def rate(self) -> float:
         """Steps a second."""

@@ -21,7 +21,7 @@ from uuid import uuid4
 import asyncpg
 
 from bench.figures import say
-from partita.settings import DatabaseSettings, Settings
+from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import migrations, partitions
 from partita.store.embedded import Server
 
@@ -56,12 +56,12 @@ def server() -> Iterator[Base]:
 
 
 @contextmanager
-def database(base: Base) -> Iterator[Settings]:
-    """A fresh database with schema and partitions."""
+def database(base: Base, retention: RetentionSettings | None = None, *, prepared: bool = True) -> Iterator[Settings]:
+    """A fresh database with schema and partitions, those of other months than usual if so wished; or an empty one."""
     name = f"partita_bench_{uuid4().hex[:12]}"
     asyncio.run(_administer(base.url, f'CREATE DATABASE "{name}"'))
     url = urlunsplit(urlsplit(base.url)._replace(path=f"/{name}"))
-    settings = Settings(database=DatabaseSettings(url=url))
+    settings = Settings(database=DatabaseSettings(url=url), retention=retention or RetentionSettings())
     try:
         asyncio.run(_prepare(settings))
         yield settings

@@ -19,7 +19,7 @@ from typing import Final
 import asyncpg
 
 from bench import counters
-from bench.churn import Churn, churning
+from bench.churn import Churn, Window, churning
 from bench.figures import Figure, emit, say
 from bench.loop import run
 from bench.postgres import measured
@@ -66,6 +66,8 @@ class Kept:
     """Steps a second of each part of the span with it, in order."""
     us: tuple[float, float]
     """Microseconds of PostgreSQL a step, without and with."""
+    cpu: tuple[float, float]
+    """The same of all processes of engine and server."""
     hot: tuple[float, float]
     """Percentage of record updates that were HOT, without and with."""
     dead: dict[str, int]
@@ -109,10 +111,17 @@ async def _engine(churn: Churn, settings: Settings, sizes: Sizes, *, locks: bool
         parts = [await churn.window(sizes.seconds / _PARTS) for _ in range(_PARTS)]
         rows = await churn.observer.fetch(_DEAD, settings.database.schema, _QUEUES)
     after = await counters.read(settings)
-    cost = sum(part.cpu.postgres for part in parts) / sum(part.steps for part in parts) * 1e6
+    span = Window.of(parts)
     dead: dict[str, int] = {row["relname"]: row["n_dead_tup"] for row in rows}
     hot = _hot(middle - before), _hot(after - middle)
-    kept = Kept(without.rate, tuple(part.rate for part in parts), (without.postgres_us, cost), hot, dead)
+    kept = Kept(
+        without.rate,
+        tuple(part.rate for part in parts),
+        (without.postgres_us, span.postgres_us),
+        (without.postgres_us + without.python_us, span.postgres_us + span.python_us),
+        hot,
+        dead,
+    )
     say(f"engine, {'snapshot and locks' if locks else 'snapshot'}: {_shown(kept)}")
     return kept
 
@@ -194,12 +203,14 @@ def _figures(name: str, kept: Kept, sizes: Sizes) -> list[Figure]:
         "without": round(kept.without),
         "parts": [round(part) for part in kept.parts],
         "postgres_us_without": round(kept.us[0]),
+        "cpu_us": [round(cost) for cost in kept.cpu],
         "hot_without": round(kept.hot[0], 1),
         "dead_rows": kept.dead,
     }
     return [
         Figure(figure=f"{name}_kept", value=kept.share, unit="share", goal=GOAL, setting=setting),
         Figure(figure=f"{name}_kept_at_the_end", value=kept.last, unit="share", setting=setting),
+        Figure(figure=f"{name}_cpu_kept", value=kept.cpu[0] / kept.cpu[1], unit="share", goal=GOAL, setting=setting),
         Figure(figure=f"{name}_postgres_cpu", value=kept.us[1], unit="us/step", better="lower", setting=setting),
         Figure(figure=f"{name}_hot", value=kept.hot[1], unit="%", setting=setting),
     ]
@@ -210,7 +221,8 @@ def _shown(kept: Kept) -> str:
     dead = ", ".join(f"{table} {count:,}" for table, count in kept.dead.items() if count)
     return (
         f"{kept.without:,.0f} steps/s without; {parts} with; kept {kept.share:.0%}, at the end {kept.last:.0%}; "
-        f"PostgreSQL {kept.us[0]:.0f} -> {kept.us[1]:.0f} us a step; HOT {kept.hot[0]:.1f} -> {kept.hot[1]:.1f} %; "
+        f"PostgreSQL {kept.us[0]:.0f} -> {kept.us[1]:.0f} us, all {kept.cpu[0]:.0f} -> {kept.cpu[1]:.0f} us a step; "
+        f"HOT {kept.hot[0]:.1f} -> {kept.hot[1]:.1f} %; "
         f"dead rows: {dead or 'none'}"
     )
 

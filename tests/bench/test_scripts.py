@@ -35,7 +35,17 @@ FIGURES = {
     "snapshot": {
         *(f"{held}_{figure}" for held in ("snapshot", "snapshot_and_locks") for figure in ("kept", "kept_at_the_end")),
         *(f"{held}_{figure}" for held in ("snapshot", "snapshot_and_locks") for figure in ("postgres_cpu", "hot")),
+        *(f"{held}_cpu_kept" for held in ("snapshot", "snapshot_and_locks")),
         "snapshot_kept_by_a_plain_queue",
+    },
+    "hot_run": {
+        f"hot_run_{count}{mode}{figure}"
+        for count in (1, 2)
+        for mode in ("", "_plain_locking")
+        for figure in ("", "_longest_wait", "_others_p99")
+    },
+    "growth": {
+        f"growth_{part}_{figure}_kept" for part in ("months", "in_flight") for figure in ("throughput", "postgres_cpu")
     },
 }
 KUBE = {"kube_path"}
@@ -68,7 +78,9 @@ def test_every_script_is_covered() -> None:
     assert set(SCRIPTS) == {*FIGURES, *KUBE}
 
 
-@pytest.mark.parametrize("script", ["ceiling", "latency", "submit", "fanout", "expressions", "snapshot"])
+@pytest.mark.parametrize(
+    "script", ["ceiling", "latency", "submit", "fanout", "expressions", "snapshot", "hot_run", "growth"]
+)
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
     found = figures(bench(durable_server, script, "--quick"))
     assert set(found) == FIGURES[script]
