@@ -12,7 +12,7 @@ ARGS ?=
 export KEEP UV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-fanout bench-expressions e2e venv kubernetes set-up lock clean
+.PHONY: help demo test check format bench bench-fanout bench-expressions bench-peers e2e venv kubernetes set-up lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | \
@@ -45,6 +45,9 @@ bench-fanout: venv ## measure what an item of a loop, a node of a chain, a child
 
 bench-expressions: venv ## measure the most hostile expressions, and what a decision can hold up
 	@$(PY) -m bench expressions $(ARGS)
+
+bench-peers: venv ## measure other engines and queues on PostgreSQL beside ours (ARGS="--only pgqueuer,absurd")
+	@$(PY) -m bench peers $(ARGS)
 
 e2e: set-up ## run the end-to-end tests alone
 	@$(PY) scripts/run_tests.py $(if $(STRICT),--strict) e2e $(ARGS)

@@ -32,15 +32,16 @@ SCRIPTS: Final = (
     "snapshot",
     "hot_run",
     "growth",
+    "pooled",
 )
-ON_REQUEST: Final = ("peers",)
-"""Scripts that are run only when they are named: they install what they measure."""
+LAST: Final = ("peers",)
+"""Scripts that follow the others: they install what they measure, into the user's cache."""
 _ROOT: Final = Path(__file__).parents[1]
 _OPTIONS: Final = "[--quick] [--runs N] [--repeats N] [--workers N] [--slots N] [--submitters N]"
 _USAGE: Final = f"""usage: python -m bench [NAME …] {_OPTIONS}
 
-Without names all figures are measured: {", ".join(SCRIPTS)}. A single script explains its options with --help.
-Only when named: {", ".join(ON_REQUEST)}.
+Without names all figures are measured: {", ".join((*SCRIPTS, *LAST))}.
+A single script explains its options with --help.
 PARTITA_DATABASE_URL names the server to measure; without it one is started for each script and removed afterwards."""
 
 
@@ -55,7 +56,7 @@ class Outcome:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one script in this process, several in processes of their own; returns the exit code."""
-    names = [argument for argument in arguments if argument in (*SCRIPTS, *ON_REQUEST)]
+    names = [argument for argument in arguments if argument in (*SCRIPTS, *LAST)]
     options = [argument for argument in arguments if argument not in names]
     if len(names) == 1:
         importlib.import_module(f"bench.{names[0]}").main(options)
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     if "--help" in options or "-h" in options:
         say(_USAGE)
         return 0
-    outcomes = [_script(name, options) for name in names or SCRIPTS]
+    outcomes = [_script(name, options) for name in names or (*SCRIPTS, *LAST)]
     return _summary(outcomes)
 
 

@@ -105,7 +105,8 @@ def _row(line: Mapping[str, Any]) -> tuple[str, ...]:
     goal = "" if line["goal"] is None else f"{'≥' if line['better'] == 'higher' else '≤'} {_short(line['goal'])}"
     verdict = {True: "reached", False: "MISSED", None: ""}[line["met"]]
     numbers = (_short(line[name]) for name in ("value", "min", "max"))
-    return (line["figure"], *numbers, str(line["runs"]), line["unit"], goal, verdict)
+    peer = line.get("setting", {}).get("peer", "")
+    return (f"{line['figure']} {peer}".rstrip(), *numbers, str(line["runs"]), line["unit"], goal, verdict)
 
 
 def _cell(row: tuple[str, ...], column: int, widths: list[int]) -> str:

@@ -11,30 +11,23 @@ from bench.latency import Pair, WatchedEngine
 from bench.load import loaded, working
 from bench.options import Options
 from bench.peers.process import STEPS
-from bench.peers.turns import Turn, Work
+from bench.peers.turns import Turn
 from partita.settings import Settings
 from partita.store.database import Dedicated
 
-SLOTS = 400
 _WARM = 10
 
 
-async def turn(settings: Settings, work: Work) -> tuple[Turn, tuple[float, ...]]:
+async def turn(settings: Settings, options: Options, lone_runs: int) -> tuple[Turn, tuple[float, ...]]:
     """Our turn, and milliseconds of bare SQL."""
-    warm, options = max(1, work.runs // 4), options_of(work)
+    warm = max(1, options.runs // 4)
     before = await counters.read(settings)
     async with loaded(settings, options) as load:
         await load.round(warm)
-        done = await load.round(work.runs)
-    cost, steps = await counters.read(settings) - before, (warm + work.runs) * STEPS
-    lone, bare = await _latency(settings, work.lone)
+        done = await load.round(options.runs)
+    cost, steps = await counters.read(settings) - before, (warm + options.runs) * STEPS
+    lone, bare = await _latency(settings, lone_runs)
     return Turn(done.rate, cost.wal_bytes / steps, cost.commits / steps, lone), bare
-
-
-def options_of(work: Work) -> Options:
-    """The setting of ``bench throughput``, with fewer slots where there are fewer runs."""
-    slots = min(SLOTS, work.runs)
-    return Options(runs=work.runs, repeats=1, workers=work.workers, slots=slots, submitters=slots)
 
 
 async def _latency(settings: Settings, runs: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

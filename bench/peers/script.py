@@ -19,6 +19,7 @@ import asyncpg
 
 from bench.figures import emit, say
 from bench.loop import run
+from bench.options import Options, as_setting
 from bench.peers import install, ours, place, report
 from bench.peers.catalogue import PEERS, Peer
 from bench.peers.child import PeerError
@@ -43,10 +44,20 @@ class Plan:
     workers: int
     seconds: float
     strict: bool
+    slots: int
+    """Of ours: tasks that one worker executes at the same time."""
+    submitters: int
+    """Of ours: starts that are under way at the same time."""
 
     def work(self, runs: int) -> Work:
         """The work of a turn whose usual number of runs is given."""
         return Work(self.runs or runs, self.lone, self.workers)
+
+    def ours(self) -> Options:
+        """Ours, in the setting of ``bench throughput``, with fewer slots where there are fewer runs."""
+        runs = self.runs or OUR_RUNS
+        slots, submitters = min(self.slots, runs), min(self.submitters, runs)
+        return Options(runs=runs, repeats=self.repeats, workers=self.workers, slots=slots, submitters=submitters)
 
 
 @dataclass(slots=True)
@@ -81,6 +92,8 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--lone", type=int, metavar="N", help="lone runs of a turn (100)")
     parser.add_argument("--repeats", type=int, metavar="N", help="turns, of which the median is printed (5)")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="worker processes (2)")
+    parser.add_argument("--slots", type=int, default=400, metavar="N", help="tasks at a time of a worker of ours (400)")
+    parser.add_argument("--submitters", type=int, default=400, metavar="N", help="starts at a time of ours (400)")
     parser.add_argument(
         "--seconds", type=float, default=40.0, metavar="S", help="what one peer may take, all in all (40)"
     )
@@ -98,6 +111,8 @@ def parse(arguments: Sequence[str]) -> Plan:
         workers=found.workers,
         seconds=found.seconds,
         strict=found.strict,
+        slots=found.slots,
+        submitters=found.submitters,
     )
 
 
@@ -107,13 +122,13 @@ async def measure(plan: Plan, base: Base, settings: Settings) -> list[Result]:
     async with AsyncExitStack() as stack:
         places = [await _prepared(peer, plan, base.url, stack) for peer in plan.peers]
         for number in range(plan.repeats):
-            turn, lone = await ours.turn(settings, plan.work(OUR_RUNS))
+            turn, lone = await ours.turn(settings, plan.ours(), plan.lone)
             mine.turns.append(turn)
             bare.lone.append(lone)
             say(f"turn {number + 1}/{plan.repeats} (load {os.getloadavg()[0]:.2f}): {report.shown(mine)}")
             for at in places:
                 await _turn(at, plan)
-        mine.setting = {"workers": plan.workers, "runs": plan.work(OUR_RUNS).runs, "slots": ours.SLOTS}
+        mine.setting = as_setting(plan.ours())
     return [mine, bare, *(at.result for at in places)]
 
 

@@ -5,6 +5,7 @@ Only the peer that needs no other package runs here for real; the others are run
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -106,7 +107,7 @@ async def measured(
     """Results of ours and some peers."""
     changed = script.parse(["--quick", "--runs", str(plan.runs), "--seconds", str(plan.seconds)])
     monkeypatch.setattr(script, "PEERS", tuple(peers))
-    wanted = script.Plan(tuple(peers), changed.runs, 2, 1, 1, changed.seconds, strict=False)
+    wanted = dataclasses.replace(changed, peers=tuple(peers), lone=2, workers=1)
     return {result.name: result for result in await script.measure(wanted, Base(server.url(), None), settings)}
 
 
