@@ -25,6 +25,7 @@ _SAMPLES: Final = {
     "interval": "'1s'",
     "bytea": "''",
     "oid": "1",
+    "tid": "'(0,1)'",
     "regclass": "'pg_class'",
     "name": "'x'",
 }

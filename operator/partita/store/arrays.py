@@ -41,6 +41,7 @@ def install(connection: Connection[Record]) -> None:
     settings = connection._protocol.get_settings()  # type: ignore[attr-defined]  # noqa: SLF001  # see the module
     for name, oid, encode in CODECS:
         settings.add_python_codec(oid, name, "pg_catalog", [], "scalar", encode, _DECODERS.get(name, _refuse), "binary")
+    settings.add_python_codec(27, "tid", "pg_catalog", [], "scalar", bytes, bytes, "binary")
 
 
 def _array(element: int, length: int, cells: bytes) -> bytes:
@@ -74,6 +75,11 @@ def _numbers(element: int, code: str) -> Encoder:
 def _uuids(values: Sequence[Any]) -> bytes:
     cells = b"".join([_NULL if v is None else b"\0\0\0\x10" + v.bytes for v in values])
     return _array(2950, len(values), cells)
+
+
+def _places(values: Sequence[Any]) -> bytes:
+    cells = b"".join([_NULL if v is None else b"\0\0\0\6" + v for v in values])
+    return _array(27, len(values), cells)
 
 
 def _moment(value: datetime | None) -> bytes:
@@ -145,6 +151,7 @@ CODECS: Final[tuple[tuple[str, int, Encoder], ...]] = (
     ("_jsonb", 3807, _texts(3802, b"\x01")),
     ("_timestamptz", 1185, _moments),
     ("_uuid", 2951, _uuids),
+    ("_tid", 1010, _places),
 )
 """Name and number of each array type, which are PostgreSQL's own and never change, and its encoder."""
 _DECODERS: Final[dict[str, Callable[[bytes], object]]] = {"_text": _texts_of}

@@ -48,6 +48,16 @@ def kin_row(run: RunRow) -> Row:
     return (*place, run.mailbox_id, run.depth or None, run.subflow or None)
 
 
+def step_row(run: RunRow, place: bytes, output: Payload | None) -> Row:
+    """``advance_runs``: what an ordinary step changes."""
+    return (run.id, place, run.active, run.done, run.seq, run.revision, run.finished_at, run.status, _text(output))
+
+
+def end_row(run_id: UUID, task: TaskRow, place: bytes) -> Row:
+    """``settle_tasks``: what the end of a task changes."""
+    return (run_id, place, task.finished_at, task.state, _text(task.output))
+
+
 def run_row(run: RunRow, output: Payload | None) -> Row:
     """``update_runs``: the columns that change."""
     return (

@@ -77,6 +77,11 @@ DATABASE_ERRORS: Final = (asyncpg.PostgresError, *_CONNECTION)
 """Everything that the driver raises."""
 
 
+class MovedError(asyncpg.SerializationError):
+    """A row that this transaction has read is no longer in its place: to be tried again, as after a serialization
+    failure. The locks of the transaction forbid it; should a month ever be swapped under it, nothing is lost."""
+
+
 def sqlstate(error: BaseException) -> str:
     """SQLSTATE of a server error; empty for others."""
     return str(getattr(error, "sqlstate", None) or "")

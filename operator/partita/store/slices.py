@@ -24,7 +24,6 @@ from partita.domain.state.rows import (
     NodeState,
     Parent,
     ReadyKey,
-    RunRow,
     RunStatus,
     SignalRow,
     Stage,
@@ -36,6 +35,7 @@ from partita.domain.state.rows import (
 from partita.domain.state.slices import DefinitionName
 from partita.store.database import Connection, Record
 from partita.store.details import detail_of
+from partita.store.places import PlacedRun, PlacedTask
 from partita.store.sql import Sql
 
 _STATES = {state.value: state for state in NodeState}
@@ -43,17 +43,19 @@ _STATUSES = {status.value: status for status in RunStatus}
 _STAGES = {stage.value: stage for stage in Stage}
 _TIMERS = {kind.value: kind for kind in TimerKind}
 _NONE: dict[str, int] = {}
-_new_run = RunRow.__new__
-_new_task = TaskRow.__new__
+_new_run = PlacedRun.__new__
+_new_task = PlacedTask.__new__
 _STATE = 5
 """Columns of ``load_runs`` before the run's own."""
+_ID = 6
+"""Column of ``load_runs`` with the run's id."""
 
 
 @record
 class StoredRun:
     """A run's row, with what only the shell needs of it."""
 
-    row: RunRow
+    row: PlacedRun
     definition_id: UUID
     start_request_id: UUID
 
@@ -99,11 +101,9 @@ async def lock_runs(connection: Connection, sql: Sql, ids: Sequence[UUID], *, wa
 
 async def load_runs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> Loaded:
     """The clock, the engine's state and the rows of those runs that exist."""
-    records = await connection.fetch(sql("load_runs"), ids, min(ids), max(ids))
-    loaded = Loaded(*tuple(records[0])[:_STATE])
-    for row in records:
-        if row[_STATE] is not None:
-            loaded.runs[row[_STATE]] = _run(row)
+    state, *records = await connection.fetch(sql("load_runs"), ids, min(ids), max(ids))
+    loaded = Loaded(*tuple(state)[:_STATE])
+    loaded.runs = {record[_ID]: _run(record) for record in records}
     return loaded
 
 
@@ -175,13 +175,13 @@ def error_of(text: str | None) -> ErrorInfo | None:
 
 
 def _run(record: Record) -> StoredRun:
-    row = _new_run(RunRow)
+    row = _new_run(PlacedRun)
     (
-        _, _, _, _, _, row.id, definition_id, request_id, row.created_at, row.version, row.priority, row.total,
-        row.generation, row.active, row.done, row.seq, row.revision, row.cr_generation, row.started_at, row.finished_at,
-        row.deadline_at, row.deadline_remaining_ms, row.applied_suspend, row.applied_cancel, status, stage, row.reason,
-        row.pending_outcome, retries, error, row.namespace, row.name, row.definition, cr_uid, cancelled, parent_id,
-        parent_node, parent_index, parent_attempt, row.mailbox_id, depth, subflow,
+        _, _, _, _, _, row.place, row.id, definition_id, request_id, row.created_at, row.version, row.priority,
+        row.total, row.generation, row.active, row.done, row.seq, row.revision, row.cr_generation, row.started_at,
+        row.finished_at, row.deadline_at, row.deadline_remaining_ms, row.applied_suspend, row.applied_cancel, status,
+        stage, row.reason, row.pending_outcome, retries, error, row.namespace, row.name, row.definition, cr_uid,
+        cancelled, parent_id, parent_node, parent_index, parent_attempt, row.mailbox_id, depth, subflow,
     ) = record  # fmt: skip  # one line a name would hide the order, which is what matters here
     row.status = _STATUSES[status]
     row.stage = _STAGES[stage]
@@ -196,9 +196,9 @@ def _run(record: Record) -> StoredRun:
 
 
 def _task(record: Record) -> TaskRow:
-    row = _new_task(TaskRow)
+    row = _new_task(PlacedTask)
     (
-        _, row.node, row.index, row.kind, state, row.attempt, row.edges_settled, row.edges_live, row.fired,
+        _, row.place, row.node, row.index, row.kind, state, row.attempt, row.edges_settled, row.edges_live, row.fired,
         row.stepped_over, route, retries, row.first_failed_at, queue, lane, priority, seq, row.queued_at,
         row.finished_at, error, detail, output, event, input_,
     ) = record  # fmt: skip  # as above

@@ -20,6 +20,8 @@ from partita.domain.state.slices import Slice
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection
+from partita.store.errors import MovedError
+from partita.store.places import is_end_of_task, is_step_of_run
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
 
@@ -73,8 +75,12 @@ class Writes:
     """How long messages are left to this process before others deliver them."""
     ids: list[UUID] = field(default_factory=list)
     runs: list[Row] = field(default_factory=list)
+    steps: list[Row] = field(default_factory=list)
+    """Runs of which only the columns of an ordinary step change."""
     new_tasks: list[Row] = field(default_factory=list)
     tasks: list[Row] = field(default_factory=list)
+    ends: list[Row] = field(default_factory=list)
+    """Tasks of which only the columns of their end change."""
     clear_ready: list[Row] = field(default_factory=list)
     clear_leases: list[Row] = field(default_factory=list)
     clear_timers: list[Row] = field(default_factory=list)
@@ -98,10 +104,13 @@ class Writes:
 
     def add(self, before: Slice, effects: Effects, handed: Mapping[NodeKey, NewLease]) -> None:
         """Gather what the events of one run change; ``before`` is the slice as it was loaded."""
-        run = effects.run
+        run, stored = effects.run, before.run
         self.ids.append(run.id)
-        if not effects.new_run and run is not before.run:
-            self.runs.append(columns.run_row(run, effects.output))
+        if not effects.new_run and run is not stored:
+            if is_step_of_run(stored, run):
+                self.steps.append(columns.step_row(run, stored.place, effects.output))
+            else:
+                self.runs.append(columns.run_row(run, effects.output))
         self._clear(before, effects)
         self._enqueue(before, effects, handed)
         self._tasks(before, effects)
@@ -179,9 +188,12 @@ class Writes:
     def _tasks(self, before: Slice, effects: Effects) -> None:
         run_id, enqueued, known, unread = effects.run.id, effects.enqueue, before.tasks, effects.unread
         for key, task in effects.tasks.items():
-            enqueue = enqueued.get(key)
+            enqueue, stored = enqueued.get(key), known.get(key)
+            if enqueue is None and is_end_of_task(stored, task):
+                self.ends.append(columns.end_row(run_id, task, stored.place))
+                continue
             row = columns.task_row(run_id, task, None if enqueue is None else enqueue.queue)
-            (self.tasks if key in known or key in unread else self.new_tasks).append(row)
+            (self.new_tasks if stored is None and key not in unread else self.tasks).append(row)
 
     def _mail(self, effects: Effects) -> None:
         run_id = effects.run.id
@@ -213,6 +225,8 @@ class Writes:
             ("insert_endings", self.endings, (low, high)),
             ("queue_projection", self.projections, ()),
         )
+        await _at_places(connection, sql("advance_runs"), self.steps, low, high)
+        await _at_places(connection, sql("settle_tasks"), self.ends, low, high)
         for name, rows, extra in statements:
             if rows:
                 await connection.fetch(sql(name), *columns.arrays(rows), *extra)
@@ -220,6 +234,15 @@ class Writes:
             await connection.fetch(sql("delete_open_runs"), self.closed)
         if self.messages:
             self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
+
+
+async def _at_places(connection: Connection, text: str, rows: list[Row], low: UUID, high: UUID) -> None:
+    """Update rows where they were read."""
+    if not rows:
+        return
+    status = await connection.execute(text, *columns.arrays(rows), low, high)
+    if status != f"UPDATE {len(rows)}":
+        raise MovedError(f"{status}; expected {len(rows)} rows where they were read")
 
 
 async def insert_messages(connection: Connection, sql: Sql, rows: Sequence[Row], grace_ms: int) -> list[int]:

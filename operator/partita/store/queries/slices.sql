@@ -19,26 +19,36 @@ FOR NO KEY UPDATE;
 
 -- name: load_runs
 -- hot: pruned
--- The clock and the engine's state, with the run rows; a first row without an id when no run is found.
-SELECT state.now, state.xid, state.paused, state.oldest_protocol, state.retention_floor, run.*
-FROM (SELECT clock_timestamp() AS now, pg_current_xact_id()::text AS xid, paused, oldest_protocol, retention_floor
-      FROM :"schema".engine_state OFFSET 0) AS state
-LEFT JOIN LATERAL (
-    SELECT id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq,
-           revision, cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend,
-           applied_cancel, status, stage, reason, pending_outcome, retry_counts, error_json, namespace, name, definition,
-           cr_uid, applied_cancel_nodes, parent_id, parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow
-    FROM :"schema".workflow_runs
-    WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
-) AS run ON true;
+-- First the clock and the engine's state, then the rows of the runs, each with its place.
+SELECT clock_timestamp() AS now, pg_current_xact_id()::text AS xid, paused, oldest_protocol, retention_floor,
+       NULL AS place, NULL AS id, NULL AS definition_id, NULL AS start_request_id, NULL AS created_at, NULL AS version,
+       NULL AS priority, NULL AS total, NULL AS generation, NULL AS active, NULL AS done, NULL AS seq, NULL AS revision,
+       NULL AS cr_generation, NULL AS started_at, NULL AS finished_at, NULL AS deadline_at,
+       NULL AS deadline_remaining_ms, NULL AS applied_suspend, NULL AS applied_cancel, NULL AS status, NULL AS stage,
+       NULL AS reason, NULL AS pending_outcome, NULL AS retry_counts, NULL AS error_json, NULL AS namespace,
+       NULL AS name, NULL AS definition, NULL AS cr_uid, NULL AS applied_cancel_nodes, NULL AS parent_id,
+       NULL AS parent_node, NULL AS parent_index, NULL AS parent_attempt, NULL AS mailbox_id, NULL AS depth,
+       NULL AS subflow
+FROM :"schema".engine_state
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL,
+       ctid, id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq,
+       revision, cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend,
+       applied_cancel, status, stage, reason, pending_outcome, retry_counts, error_json, namespace, name, definition,
+       cr_uid, applied_cancel_nodes, parent_id, parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow
+FROM :"schema".workflow_runs
+WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3;
 
 -- name: fence_ready
 -- hot: queue
 -- Ready rows that nobody claimed in time.
 DELETE FROM :"schema".ready_tasks WHERE ctid = ANY (ARRAY (
     SELECT ready.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::text[], $6::smallint[], $7::smallint[], $8::bigint[])
-         AS fence (run_id, node, index, attempt, queue, lane, priority, seq)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS node, unnest($3::int[]) AS index,
+        unnest($4::int[]) AS attempt, unnest($5::text[]) AS queue, unnest($6::smallint[]) AS lane,
+        unnest($7::smallint[]) AS priority, unnest($8::bigint[]) AS seq
+    ) AS fence
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".ready_tasks AS row
         WHERE row.queue = fence.queue AND row.lane = fence.lane AND row.priority = fence.priority AND row.seq = fence.seq
@@ -54,8 +64,10 @@ RETURNING run_id, node, index, attempt;
 -- Leases that end. demand: 0 by their worker's word, 1 because the attempt's time is over, 2 because the worker is gone.
 DELETE FROM :"schema".task_leases WHERE ctid = ANY (ARRAY (
     SELECT lease.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::uuid[], $6::smallint[])
-         AS fence (run_id, node, index, attempt, lease_id, demand)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS node, unnest($3::int[]) AS index,
+        unnest($4::int[]) AS attempt, unnest($5::uuid[]) AS lease_id, unnest($6::smallint[]) AS demand
+    ) AS fence
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".task_leases AS row
         WHERE row.run_id = fence.run_id AND row.node = fence.node AND row.index = fence.index
@@ -75,7 +87,10 @@ RETURNING run_id, node, index, lease_id, generation, worker_id, claimed_at;
 -- hot: queue
 DELETE FROM :"schema".timers WHERE ctid = ANY (ARRAY (
     SELECT timer.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) AS fence (run_id, kind, node, index)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS kind, unnest($3::text[]) AS node,
+        unnest($4::int[]) AS index
+    ) AS fence
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".timers AS row
         WHERE row.run_id = fence.run_id AND row.kind = fence.kind AND row.node = fence.node AND row.index = fence.index
@@ -104,8 +119,10 @@ CROSS JOIN LATERAL (
 -- hot: pruned
 -- Which of these reports were recorded before, by this worker: as the attempt's end, or as a late result.
 SELECT report.run_id, report.node, report.index, report.attempt, report.worker_id, recorded.late
-FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::int[], $6::text[])
-     AS report (run_id, generation, node, index, attempt, worker_id)
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::int[]) AS generation, unnest($3::text[]) AS node,
+    unnest($4::int[]) AS index, unnest($5::int[]) AS attempt, unnest($6::text[]) AS worker_id
+) AS report
 CROSS JOIN LATERAL (
     SELECT entry.event = 'LateResult' AS late FROM :"schema".run_history AS entry
     WHERE entry.run_id = report.run_id AND entry.run_id BETWEEN $7 AND $8
@@ -120,7 +137,7 @@ CROSS JOIN LATERAL (
 -- Tasks that an earlier sending of these reports already leased to their worker.
 SELECT lease.run_id, lease.claim_id, lease.generation, lease.node, lease.index, lease.attempt, lease.lease_id,
        lease.type, lease.queue, lease.deadline_at, lease.claimed_at, task.input, run.namespace
-FROM unnest($1::uuid[], $2::uuid[]) AS report (run_id, request_id)
+FROM (SELECT unnest($1::uuid[]) AS run_id, unnest($2::uuid[]) AS request_id) AS report
 CROSS JOIN LATERAL (
     SELECT * FROM :"schema".task_leases AS row
     WHERE row.run_id = report.run_id AND row.claim_id = report.request_id
@@ -138,15 +155,18 @@ CROSS JOIN LATERAL (
 -- name: load_tasks
 -- hot: pruned
 -- Single task rows; their payloads where asked for.
-SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
+SELECT task.run_id, task.place, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
        task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
        task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error, task.detail,
        CASE WHEN wanted.payload THEN task.output END AS output,
        CASE WHEN wanted.payload THEN task.event END AS event,
        CASE WHEN wanted.payload THEN task.input END AS input
-FROM unnest($1::uuid[], $2::text[], $3::int[], $4::bool[]) AS wanted (run_id, node, index, payload)
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS node, unnest($3::int[]) AS index,
+    unnest($4::bool[]) AS payload
+) AS wanted
 CROSS JOIN LATERAL (
-    SELECT * FROM :"schema".task_instances AS row
+    SELECT *, ctid AS place FROM :"schema".task_instances AS row
     WHERE row.run_id = wanted.run_id AND row.node = wanted.node AND row.index = wanted.index AND row.run_id BETWEEN $5 AND $6
     LIMIT 1
 ) AS task;
@@ -154,13 +174,14 @@ CROSS JOIN LATERAL (
 -- name: load_whole_runs
 -- hot: pruned
 -- All task rows of runs, without their payloads. OFFSET 0 keeps the lookup a lookup, as in clear_leases.
-SELECT task.run_id, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
+SELECT task.run_id, task.place, task.node, task.index, task.kind, task.state, task.attempt, task.edges_settled, task.edges_live,
        task.fired, task.stepped_over, task.route, task.retries, task.first_failed_at, task.queue, task.ready_lane,
        task.ready_priority, task.ready_seq, task.queued_at, task.finished_at, task.last_error, task.detail,
        NULL::json AS output, NULL::json AS event, NULL::json AS input
 FROM unnest($1::uuid[]) AS wanted (run_id)
 CROSS JOIN LATERAL (
-    SELECT * FROM :"schema".task_instances AS row WHERE row.run_id = wanted.run_id AND row.run_id BETWEEN $2 AND $3
+    SELECT *, ctid AS place FROM :"schema".task_instances AS row
+    WHERE row.run_id = wanted.run_id AND row.run_id BETWEEN $2 AND $3
     OFFSET 0
 ) AS task;
 
@@ -193,7 +214,7 @@ ORDER BY run_id, seq;
 -- name: seen_signals
 -- hot: pruned
 SELECT sent.run_id, sent.id
-FROM unnest($1::uuid[], $2::text[]) AS sent (run_id, id)
+FROM (SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS id) AS sent
 CROSS JOIN LATERAL (
     SELECT FROM :"schema".workflow_events AS row
     WHERE row.run_id = sent.run_id AND row.id = sent.id AND row.run_id BETWEEN $3 AND $4
@@ -205,7 +226,7 @@ CROSS JOIN LATERAL (
 -- Versions of definitions $1 namespaces, $2 names that may be started now: $3, or where that is null the deployed one;
 -- 0 where there is none.
 SELECT wanted.namespace, wanted.name, wanted.version, coalesce(found.version, 0)
-FROM unnest($1::text[], $2::text[], $3::int[]) AS wanted (namespace, name, version)
+FROM (SELECT unnest($1::text[]) AS namespace, unnest($2::text[]) AS name, unnest($3::int[]) AS version) AS wanted
 LEFT JOIN LATERAL (
     SELECT version FROM :"schema".workflow_definitions AS row
     WHERE row.namespace = wanted.namespace AND row.name = wanted.name AND row.enabled AND row.deleted_at IS NULL

@@ -4,7 +4,7 @@
 -- hot: queue
 -- The runs that hold these keys.
 SELECT wanted.scope, wanted.namespace, wanted.key, held.run_id, held.input_hash
-FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (scope, namespace, key)
+FROM (SELECT unnest($1::text[]) AS scope, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key) AS wanted
 CROSS JOIN LATERAL (
     SELECT run_id, input_hash FROM :"schema".run_keys AS row
     WHERE row.scope = wanted.scope AND row.namespace = wanted.namespace AND row.key = wanted.key
@@ -21,7 +21,7 @@ SELECT id, status, cr_uid FROM :"schema".workflow_runs WHERE id = ANY ($1::uuid[
 -- hot: queue
 -- Which of these versions may be started: not deleted, enabled, and deployed unless named exactly.
 SELECT wanted.id, wanted.version
-FROM unnest($1::uuid[], $2::int[], $3::bool[]) AS wanted (id, version, exact)
+FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS version, unnest($3::bool[]) AS exact) AS wanted
 CROSS JOIN LATERAL (
     SELECT FROM :"schema".workflow_definitions AS row
     WHERE row.id = wanted.id AND row.version = wanted.version AND row.enabled AND row.deleted_at IS NULL
@@ -33,7 +33,8 @@ CROSS JOIN LATERAL (
 -- hot: queue
 -- A key that expired is taken over. Keys that another transaction took meanwhile are not returned.
 INSERT INTO :"schema".run_keys AS held (scope, namespace, key, run_id, input_hash, expires_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::timestamptz[])
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::uuid[]), unnest($5::text[]),
+    unnest($6::timestamptz[])
 ON CONFLICT (scope, namespace, key) DO UPDATE
     SET run_id = excluded.run_id, input_hash = excluded.input_hash, expires_at = excluded.expires_at
     WHERE held.expires_at <= clock_timestamp()
@@ -53,26 +54,31 @@ SELECT id, definition_id, start_request_id, created_at, version, priority, total
        string_to_array(applied_cancel_nodes, ','), status, stage, reason, pending_outcome, retry_counts, error_json,
        output_json, namespace, name, definition, started_by, cluster_uid, engine_id, cr_uid, idempotency_key, tags,
        attributes, context_json, parent_id, parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow
-FROM unnest(
-    $1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::int[], $6::smallint[], $7::int[], $8::int[], $9::int[],
-    $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
-    $17::bigint[], $18::bool[], $19::bool[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],
-    $25::jsonb[], $26::json[], $27::json[], $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[],
-    $34::text[], $35::text[], $36::jsonb[], $37::jsonb[], $38::json[], $39::uuid[], $40::text[], $41::int[], $42::int[],
-    $43::uuid[], $44::int[], $45::text[])
-    AS new
-    (id, definition_id, start_request_id, created_at, version, priority, total, generation, active, done, seq, revision,
-     cr_generation, started_at, finished_at, deadline_at, deadline_remaining_ms, applied_suspend, applied_cancel,
-     applied_cancel_nodes, status, stage, reason, pending_outcome, retry_counts, error_json, output_json, namespace, name,
-     definition, started_by, cluster_uid, engine_id, cr_uid, idempotency_key, tags, attributes, context_json, parent_id,
-     parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow);
+FROM (
+    SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS definition_id, unnest($3::uuid[]) AS start_request_id,
+    unnest($4::timestamptz[]) AS created_at, unnest($5::int[]) AS version, unnest($6::smallint[]) AS priority,
+    unnest($7::int[]) AS total, unnest($8::int[]) AS generation, unnest($9::int[]) AS active,
+    unnest($10::int[]) AS done, unnest($11::int[]) AS seq, unnest($12::bigint[]) AS revision,
+    unnest($13::bigint[]) AS cr_generation, unnest($14::timestamptz[]) AS started_at,
+    unnest($15::timestamptz[]) AS finished_at, unnest($16::timestamptz[]) AS deadline_at,
+    unnest($17::bigint[]) AS deadline_remaining_ms, unnest($18::bool[]) AS applied_suspend,
+    unnest($19::bool[]) AS applied_cancel, unnest($20::text[]) AS applied_cancel_nodes, unnest($21::text[]) AS status,
+    unnest($22::text[]) AS stage, unnest($23::text[]) AS reason, unnest($24::text[]) AS pending_outcome,
+    unnest($25::jsonb[]) AS retry_counts, unnest($26::json[]) AS error_json, unnest($27::json[]) AS output_json,
+    unnest($28::text[]) AS namespace, unnest($29::text[]) AS name, unnest($30::text[]) AS definition,
+    unnest($31::text[]) AS started_by, unnest($32::text[]) AS cluster_uid, unnest($33::text[]) AS engine_id,
+    unnest($34::text[]) AS cr_uid, unnest($35::text[]) AS idempotency_key, unnest($36::jsonb[]) AS tags,
+    unnest($37::jsonb[]) AS attributes, unnest($38::json[]) AS context_json, unnest($39::uuid[]) AS parent_id,
+    unnest($40::text[]) AS parent_node, unnest($41::int[]) AS parent_index, unnest($42::int[]) AS parent_attempt,
+    unnest($43::uuid[]) AS mailbox_id, unnest($44::int[]) AS depth, unnest($45::text[]) AS subflow
+) AS new;
 
 -- name: insert_open_runs
 INSERT INTO :"schema".open_runs
     (run_id, namespace, definition, name, cluster_uid, engine_id, cr_uid, subflow, started_by, tags, attributes)
-SELECT * FROM unnest(
-    $1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::jsonb[], $11::jsonb[]);
+SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
+    unnest($6::text[]), unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::jsonb[]),
+    unnest($11::jsonb[]);
 
 -- name: insert_inbox
 -- One row for the inbox of a run, in whatever transaction the caller has open.

@@ -1,9 +1,41 @@
--- What a batch writes: one statement a table, however many events there are.
+-- What a batch writes: one statement a table, however many events there are; for records two, since most changes are
+-- those of an ordinary step, which touch a few columns of a row whose place (ctid) the same transaction has read.
 --
--- Updates of records find their rows in two steps: a LATERAL lookup by key, then the row at that place (ctid; nobody else
--- may change it, as the run is locked). Joined to the arrays directly, with the bounds that prune months, the planner
--- prefers to read every row between the smallest and the largest id, once or once a row: it cannot know that old runs
--- make that range a whole month. The bounds on the arrays themselves make it expect few rows, so that the lookup wins.
+-- A place stays valid until the transaction ends: nobody else changes a row of a locked run, and the locks that reading
+-- it took keep its table from being rewritten. The id is compared as well: another month has the same places.
+--
+-- The wide updates find their rows in two steps: a LATERAL lookup by key, then the row at that place. Joined to the
+-- arrays directly, with the bounds that prune months, the planner prefers to read every row between the smallest and
+-- the largest id, once or once a row: it cannot know that old runs make that range a whole month. The bounds on the
+-- arrays themselves make it expect few rows, so that the lookup wins.
+--
+-- Arrays are unnested side by side in a select list, which pads the shorter ones with nulls as FROM unnest(a, b, …)
+-- does. In FROM each array has a tuplestore of its own: a fifth of a statement's time.
+
+-- name: advance_runs
+-- hot: pruned
+-- An ordinary step: only these columns differ from what was read.
+UPDATE :"schema".workflow_runs AS run
+SET active = new.active, done = new.done, seq = new.seq, revision = new.revision, finished_at = new.finished_at,
+    status = new.status, output_json = coalesce(new.output_json, run.output_json)
+FROM (
+    SELECT unnest($1::uuid[]) AS id, unnest($2::tid[]) AS place, unnest($3::int[]) AS active, unnest($4::int[]) AS done,
+    unnest($5::int[]) AS seq, unnest($6::bigint[]) AS revision, unnest($7::timestamptz[]) AS finished_at,
+    unnest($8::text[]) AS status, unnest($9::json[]) AS output_json
+) AS new
+WHERE run.ctid = new.place AND run.id = new.id AND run.id BETWEEN $10 AND $11 AND new.id BETWEEN $10 AND $11;
+
+-- name: settle_tasks
+-- hot: pruned
+-- A task has its end: only these columns differ from what was read.
+UPDATE :"schema".task_instances AS task
+SET finished_at = new.finished_at, state = new.state, output = coalesce(new.output, task.output)
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::tid[]) AS place, unnest($3::timestamptz[]) AS finished_at,
+    unnest($4::text[]) AS state, unnest($5::json[]) AS output
+) AS new
+WHERE task.ctid = new.place AND task.run_id = new.run_id AND task.run_id BETWEEN $6 AND $7
+  AND new.run_id BETWEEN $6 AND $7;
 
 -- name: update_runs
 -- hot: pruned
@@ -15,13 +47,16 @@ SET generation = new.generation, active = new.active, done = new.done, seq = new
     applied_cancel_nodes = string_to_array(new.applied_cancel_nodes, ','), status = new.status, stage = new.stage,
     reason = new.reason, pending_outcome = new.pending_outcome, retry_counts = new.retry_counts,
     error_json = new.error_json, output_json = coalesce(new.output_json, run.output_json)
-FROM unnest(
-    $1::uuid[], $2::int[], $3::int[], $4::int[], $5::int[], $6::bigint[], $7::bigint[], $8::timestamptz[],
-    $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bool[], $13::bool[], $14::text[], $15::text[], $16::text[],
-    $17::text[], $18::text[], $19::jsonb[], $20::json[], $21::json[])
-    AS new (id, generation, active, done, seq, revision, cr_generation, started_at, finished_at, deadline_at,
-            deadline_remaining_ms, applied_suspend, applied_cancel, applied_cancel_nodes, status, stage, reason,
-            pending_outcome, retry_counts, error_json, output_json)
+FROM (
+    SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS generation, unnest($3::int[]) AS active,
+    unnest($4::int[]) AS done, unnest($5::int[]) AS seq, unnest($6::bigint[]) AS revision,
+    unnest($7::bigint[]) AS cr_generation, unnest($8::timestamptz[]) AS started_at,
+    unnest($9::timestamptz[]) AS finished_at, unnest($10::timestamptz[]) AS deadline_at,
+    unnest($11::bigint[]) AS deadline_remaining_ms, unnest($12::bool[]) AS applied_suspend,
+    unnest($13::bool[]) AS applied_cancel, unnest($14::text[]) AS applied_cancel_nodes, unnest($15::text[]) AS status,
+    unnest($16::text[]) AS stage, unnest($17::text[]) AS reason, unnest($18::text[]) AS pending_outcome,
+    unnest($19::jsonb[]) AS retry_counts, unnest($20::json[]) AS error_json, unnest($21::json[]) AS output_json
+) AS new
 CROSS JOIN LATERAL (
     SELECT ctid AS place FROM :"schema".workflow_runs AS row
     WHERE row.id = new.id AND row.id BETWEEN $22 AND $23
@@ -39,13 +74,17 @@ SET attempt = new.attempt, edges_settled = new.edges_settled, edges_live = new.e
     stepped_over = new.stepped_over, state = new.state, retries = new.retries, route = string_to_array(new.route, ','),
     output = coalesce(new.output, task.output), last_error = new.last_error, event = coalesce(new.event, task.event),
     input = coalesce(new.input, task.input), detail = new.detail, queue = coalesce(new.queue, task.queue)
-FROM unnest(
-    $1::uuid[], $2::int[], $3::int[], $4::smallint[], $5::smallint[], $6::smallint[], $7::smallint[], $8::bigint[],
-    $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::bool[], $13::bool[], $14::text[], $15::jsonb[],
-    $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::json[], $22::text[], $23::text[], $24::text[])
-    AS new (run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
-            first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input,
-            detail, queue, kind, node)
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::int[]) AS index, unnest($3::int[]) AS attempt,
+    unnest($4::smallint[]) AS edges_settled, unnest($5::smallint[]) AS edges_live,
+    unnest($6::smallint[]) AS ready_lane, unnest($7::smallint[]) AS ready_priority, unnest($8::bigint[]) AS ready_seq,
+    unnest($9::timestamptz[]) AS queued_at, unnest($10::timestamptz[]) AS first_failed_at,
+    unnest($11::timestamptz[]) AS finished_at, unnest($12::bool[]) AS fired, unnest($13::bool[]) AS stepped_over,
+    unnest($14::text[]) AS state, unnest($15::jsonb[]) AS retries, unnest($16::text[]) AS route,
+    unnest($17::json[]) AS output, unnest($18::json[]) AS last_error, unnest($19::json[]) AS event,
+    unnest($20::json[]) AS input, unnest($21::json[]) AS detail, unnest($22::text[]) AS queue,
+    unnest($23::text[]) AS kind, unnest($24::text[]) AS node
+) AS new
 CROSS JOIN LATERAL (
     SELECT ctid AS place FROM :"schema".task_instances AS row
     WHERE row.run_id = new.run_id AND row.node = new.node AND row.index = new.index AND row.run_id BETWEEN $25 AND $26
@@ -62,13 +101,17 @@ INSERT INTO :"schema".task_instances
 SELECT run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
        first_failed_at, finished_at, fired, stepped_over, state, retries, string_to_array(route, ','), output,
        last_error, event, input, detail, queue, kind, node
-FROM unnest(
-    $1::uuid[], $2::int[], $3::int[], $4::smallint[], $5::smallint[], $6::smallint[], $7::smallint[], $8::bigint[],
-    $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::bool[], $13::bool[], $14::text[], $15::jsonb[],
-    $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::json[], $22::text[], $23::text[], $24::text[])
-    AS new (run_id, index, attempt, edges_settled, edges_live, ready_lane, ready_priority, ready_seq, queued_at,
-            first_failed_at, finished_at, fired, stepped_over, state, retries, route, output, last_error, event, input,
-            detail, queue, kind, node);
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::int[]) AS index, unnest($3::int[]) AS attempt,
+    unnest($4::smallint[]) AS edges_settled, unnest($5::smallint[]) AS edges_live,
+    unnest($6::smallint[]) AS ready_lane, unnest($7::smallint[]) AS ready_priority, unnest($8::bigint[]) AS ready_seq,
+    unnest($9::timestamptz[]) AS queued_at, unnest($10::timestamptz[]) AS first_failed_at,
+    unnest($11::timestamptz[]) AS finished_at, unnest($12::bool[]) AS fired, unnest($13::bool[]) AS stepped_over,
+    unnest($14::text[]) AS state, unnest($15::jsonb[]) AS retries, unnest($16::text[]) AS route,
+    unnest($17::json[]) AS output, unnest($18::json[]) AS last_error, unnest($19::json[]) AS event,
+    unnest($20::json[]) AS input, unnest($21::json[]) AS detail, unnest($22::text[]) AS queue,
+    unnest($23::text[]) AS kind, unnest($24::text[]) AS node
+) AS new;
 
 -- name: clear_ready
 -- hot: queue
@@ -76,8 +119,11 @@ FROM unnest(
 -- row to task_leases, where only a statement that begins after it has committed sees it.
 DELETE FROM :"schema".ready_tasks WHERE ctid = ANY (ARRAY (
     SELECT ready.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::smallint[], $6::smallint[], $7::bigint[])
-         AS key (run_id, node, index, queue, lane, priority, seq)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS node, unnest($3::int[]) AS index,
+        unnest($4::text[]) AS queue, unnest($5::smallint[]) AS lane, unnest($6::smallint[]) AS priority,
+        unnest($7::bigint[]) AS seq
+    ) AS key
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".ready_tasks AS row
         WHERE row.queue = key.queue AND row.lane = key.lane AND row.priority = key.priority AND row.seq = key.seq
@@ -91,7 +137,7 @@ DELETE FROM :"schema".ready_tasks WHERE ctid = ANY (ARRAY (
 -- node null: all of the run. OFFSET 0 keeps the lookup a lookup: merged into the join, it may become a scan.
 DELETE FROM :"schema".task_leases WHERE ctid = ANY (ARRAY (
     SELECT lease.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::int[]) AS key (run_id, node, index)
+    FROM (SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS node, unnest($3::int[]) AS index) AS key
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".task_leases AS row
         WHERE row.run_id = key.run_id AND (key.node IS NULL OR (row.node = key.node AND row.index = key.index))
@@ -104,7 +150,10 @@ DELETE FROM :"schema".task_leases WHERE ctid = ANY (ARRAY (
 -- kind null: all of the run.
 DELETE FROM :"schema".timers WHERE ctid = ANY (ARRAY (
     SELECT timer.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) AS key (run_id, kind, node, index)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS kind, unnest($3::text[]) AS node,
+        unnest($4::int[]) AS index
+    ) AS key
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".timers AS row
         WHERE row.run_id = key.run_id
@@ -118,7 +167,10 @@ DELETE FROM :"schema".timers WHERE ctid = ANY (ARRAY (
 -- node null: all of the run, those it keeps for children too. A node's are the run's own, or those of one child.
 DELETE FROM :"schema".waits WHERE ctid = ANY (ARRAY (
     SELECT wait.ctid
-    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::uuid[]) AS key (run_id, node, index, child_id)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS node, unnest($3::int[]) AS index,
+        unnest($4::uuid[]) AS child_id
+    ) AS key
     CROSS JOIN LATERAL (
         SELECT ctid FROM :"schema".waits AS row
         WHERE row.run_id = key.run_id
@@ -132,29 +184,30 @@ DELETE FROM :"schema".waits WHERE ctid = ANY (ARRAY (
 INSERT INTO :"schema".ready_tasks
     (run_id, seq, enqueued_at, expires_at, timeout_ms, index, attempt, generation, lane, priority, queue, namespace, node,
      type)
-SELECT * FROM unnest(
-    $1::uuid[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::int[], $7::int[], $8::int[],
-    $9::smallint[], $10::smallint[], $11::text[], $12::text[], $13::text[], $14::text[]);
+SELECT unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::timestamptz[]), unnest($4::timestamptz[]),
+    unnest($5::bigint[]), unnest($6::int[]), unnest($7::int[]), unnest($8::int[]), unnest($9::smallint[]),
+    unnest($10::smallint[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]), unnest($14::text[]);
 
 -- name: insert_leases
 -- Tasks that are handed on to the worker whose report made them ready.
 INSERT INTO :"schema".task_leases
     (run_id, lease_id, claim_id, claimed_at, deadline_at, index, attempt, generation, node, worker_id, queue, type)
-SELECT * FROM unnest(
-    $1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::int[], $8::int[], $9::text[],
-    $10::text[], $11::text[], $12::text[]);
+SELECT unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::timestamptz[]),
+    unnest($5::timestamptz[]), unnest($6::int[]), unnest($7::int[]), unnest($8::int[]), unnest($9::text[]),
+    unnest($10::text[]), unnest($11::text[]), unnest($12::text[]);
 
 -- name: put_timers
 -- hot: queue
 INSERT INTO :"schema".timers AS timer (run_id, fire_at, remaining_ms, index, kind, node)
-SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::int[], $5::text[], $6::text[])
+SELECT unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::bigint[]), unnest($4::int[]), unnest($5::text[]),
+    unnest($6::text[])
 ON CONFLICT (run_id, kind, node, index) DO UPDATE
     SET fire_at = excluded.fire_at, remaining_ms = excluded.remaining_ms, failures = 0, dead_at = NULL, last_error = NULL;
 
 -- name: insert_waits
 INSERT INTO :"schema".waits (run_id, since, seq, index, name, node, child_id, subflow, alternative)
-SELECT * FROM unnest(
-    $1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[], $7::uuid[], $8::text[], $9::int[]);
+SELECT unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::int[]), unnest($4::int[]), unnest($5::text[]),
+    unnest($6::text[]), unnest($7::uuid[]), unnest($8::text[]), unnest($9::int[]);
 
 -- name: insert_messages
 -- Numbered in the order of the arrays, which is the order in which a run applies them. $4: how long, in ms, they are left
@@ -168,16 +221,18 @@ RETURNING id;
 -- name: insert_signals
 INSERT INTO :"schema".workflow_events
     (run_id, seq, created_at, consumed_at, consumed_by, refused, id, name, sender, payload)
-SELECT * FROM unnest(
-    $1::uuid[], $2::int[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[],
-    $9::text[], $10::json[]);
+SELECT unnest($1::uuid[]), unnest($2::int[]), unnest($3::timestamptz[]), unnest($4::timestamptz[]), unnest($5::text[]),
+    unnest($6::text[]), unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::json[]);
 
 -- name: consume_signals
 -- hot: pruned
 -- Taken by a node, or refused by its wait (then without a time of consumption).
 UPDATE :"schema".workflow_events AS signal
 SET consumed_at = CASE WHEN taken.refused IS NULL THEN $5::timestamptz END, consumed_by = taken.node, refused = taken.refused
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS taken (run_id, id, node, refused)
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::text[]) AS id, unnest($3::text[]) AS node,
+    unnest($4::text[]) AS refused
+) AS taken
 CROSS JOIN LATERAL (
     SELECT ctid AS place FROM :"schema".workflow_events AS row
     WHERE row.run_id = taken.run_id AND row.id = taken.id AND row.run_id BETWEEN $6 AND $7
@@ -189,18 +244,20 @@ WHERE signal.ctid = found.place AND signal.run_id = taken.run_id AND signal.id =
 -- name: insert_history
 INSERT INTO :"schema".run_history
     (run_id, seq, generation, at, started_at, index, attempt, event, node, who, error, details)
-SELECT * FROM unnest(
-    $1::uuid[], $2::int[], $3::int[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
-    $10::text[], $11::json[], $12::json[]);
+SELECT unnest($1::uuid[]), unnest($2::int[]), unnest($3::int[]), unnest($4::timestamptz[]), unnest($5::timestamptz[]),
+    unnest($6::int[]), unnest($7::int[]), unnest($8::text[]), unnest($9::text[]), unnest($10::text[]), unnest($11::json[]),
+    unnest($12::json[]);
 
 -- name: insert_endings
 -- hot: pruned
 -- What lists look for is copied from the run's own row, which is not read otherwise; a row a label, as readers make it.
 WITH new AS (
     SELECT ended.*, run.started_by, run.tags, run.attributes
-    FROM unnest(
-        $1::uuid[], $2::timestamptz[], $3::int[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
-        AS ended (run_id, finished_at, generation, seq, status, namespace, definition, name, reason)
+    FROM (
+        SELECT unnest($1::uuid[]) AS run_id, unnest($2::timestamptz[]) AS finished_at, unnest($3::int[]) AS generation,
+        unnest($4::int[]) AS seq, unnest($5::text[]) AS status, unnest($6::text[]) AS namespace,
+        unnest($7::text[]) AS definition, unnest($8::text[]) AS name, unnest($9::text[]) AS reason
+    ) AS ended
     CROSS JOIN LATERAL (
         SELECT started_by, tags, attributes FROM :"schema".workflow_runs AS row
         WHERE row.id = ended.run_id AND row.id BETWEEN $10 AND $11
@@ -230,7 +287,7 @@ DELETE FROM :"schema".open_runs WHERE run_id = ANY ($1::uuid[]);
 -- hot: queue
 -- The newest revision must win: with DO NOTHING a change that comes while an older one is being written would be lost.
 INSERT INTO :"schema".projection_queue AS queued (run_id, revision, due_at)
-SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[])
+SELECT unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::timestamptz[])
 ON CONFLICT (run_id) DO UPDATE SET revision = excluded.revision, due_at = least(queued.due_at, excluded.due_at);
 
 -- name: fail_timer
