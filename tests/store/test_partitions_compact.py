@@ -18,7 +18,7 @@ from partita.store.changes import Changes
 from partita.store.database import Connection, Database, Dedicated
 from tests.store.records import end_run, insert, insert_run, open_run
 
-SHOWN = ("workflow_runs", "task_instances", "workflow_events", "run_history", "run_endings")
+SHOWN = ("workflow_runs", "task_instances", "workflow_events", "run_history", "run_endings", "run_labels")
 """Tables of which ``record`` writes a row."""
 MONTH_TABLES = r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '_[0-9]{6}_(new|old)$'"
 
@@ -51,6 +51,7 @@ async def record(target: Database | Connection, run_id: UUID, *, unfinished: boo
     await insert(target, "workflow_events", **at, created_at=time, id="s", name="paid", payload="1")
     await insert(target, "run_history", **at, at=time, event="NodeQueued", node="a")
     await end_run(target, run_id, "Failed")  # of an earlier generation, if it goes on
+    await insert(target, "run_labels", run_id=run_id, label=1, status="Failed")
     if unfinished:
         await open_run(target, run_id)
 
@@ -184,7 +185,7 @@ async def test_what_changes_while_it_is_copied_is_copied_again(
     assert report.compacted == {month: 3}
     assert copied == [ids[:3], ids[:3]]
     after = await rows(database)
-    assert [len(after[name]) for name in SHOWN] == [3, 4, 3, 4, 4]
+    assert [len(after[name]) for name in SHOWN] == [3, 4, 3, 4, 4, 3]
     state = await database.read(lambda c: c.fetch("SELECT id, revision, status FROM partita.workflow_runs ORDER BY id"))
     assert [tuple(row) for row in state] == [(ids[0], 7, "Running"), (ids[1], 0, "Succeeded"), (ids[2], 0, "Running")]
 

@@ -51,8 +51,12 @@ class MonthStatus:
     """A month over all tables of records."""
 
     month: Month
+    runs: int
+    """Finished and unfinished, as the server estimates them, which it does again whenever a tenth has changed."""
     rows: int
+    """Of all tables, estimated in the same way."""
     bytes: int
+    """On disk, with indexes and free space."""
     unfinished: int
     """Unfinished runs, counted up to 1,000."""
     missing: tuple[str, ...]
@@ -66,6 +70,8 @@ class PartitionStatus:
     months: tuple[MonthStatus, ...]
     ahead: int
     """Whole months after the current one that exist in every table."""
+    left: tuple[str, ...]
+    """Tables of no month, which a broken-off drop has left; the next one removes them or attaches them again."""
     floor: datetime
     """Runs whose id is older are refused."""
     now: datetime
@@ -188,20 +194,27 @@ async def status(database: Database) -> PartitionStatus:
         if row is None:
             raise SchemaMissingError(f"database: schema {sql.schema}: engine_state is empty", hint="partita migrate")
         names = await table_names(connection, sql)
-        tables = [table for table in await partition_tables(connection, sql) if table.attached]
+        found = await partition_tables(connection, sql)
+        tables = [table for table in found if table.attached and not table.pending]
+        copies = await connection.fetch(sql("compaction_leftovers"), sql.schema)
+        left = sorted(
+            {table.name for table in found} - {table.name for table in tables} | {row["name"] for row in copies}
+        )
         months = []
         for month in sorted({table.month for table in tables}):
             open_runs = await connection.fetch(sql("open_runs_between"), month.lower, month.upper, 1000)
             months.append(_month_status(month, [t for t in tables if t.month == month], names, len(open_runs)))
-        return PartitionStatus(tuple(months), _ahead(months, Month.of(row["now"])), row["retention_floor"], row["now"])
+        ahead = _ahead(months, Month.of(row["now"]))
+        return PartitionStatus(tuple(months), ahead, tuple(left), row["retention_floor"], row["now"])
 
     return await database.read(load)
 
 
 def _month_status(month: Month, tables: list[PartitionTable], names: tuple[str, ...], unfinished: int) -> MonthStatus:
     missing = tuple(name for name in names if name not in {table.parent for table in tables})
+    runs = sum(table.rows for table in tables if table.parent == "workflow_runs")
     rows, size = sum(table.rows for table in tables), sum(table.bytes for table in tables)
-    return MonthStatus(month, rows, size, unfinished, missing)
+    return MonthStatus(month, runs, rows, size, unfinished, missing)
 
 
 def _ahead(months: list[MonthStatus], current: Month) -> int:

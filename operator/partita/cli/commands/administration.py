@@ -15,7 +15,7 @@ from partita.cli.output import Format, note, print_json, print_table
 
 if TYPE_CHECKING:
     from partita.store.migrations import MigrationState
-    from partita.store.partitions import PartitionStatus
+    from partita.store.partitions import MonthStatus, PartitionStatus
 
 
 def register(app: typer.Typer) -> None:
@@ -71,24 +71,31 @@ def ensure(output: options.Output = Format.TABLE, database_url: options.Database
 
 
 def drop(
+    compact: Annotated[
+        bool,
+        typer.Option("--compact", help="Of a month with at most 1,000 unfinished runs, drop all but these."),
+    ] = False,
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
 ) -> None:
-    """Drop months older than PARTITA_RETENTION_MONTHS; a month with an unfinished run is kept, and said."""
+    """Drop months older than PARTITA_RETENTION_MONTHS; one with unfinished runs is kept or compacted, and said."""
     from partita.store import retention
 
-    report = asyncio.run(retention.drop(database_settings(database_url)))
+    report = asyncio.run(retention.drop(database_settings(database_url), compact=compact))
     if output is Format.JSON:
         kept = [{"month": str(month), "reason": reason} for month, reason in report.kept.items()]
-        print_json({"dropped": [str(month) for month in report.dropped], "kept": kept, "floor": report.floor})
+        compacted = [{"month": str(month), "unfinished": runs} for month, runs in report.compacted.items()]
+        dropped = [str(month) for month in report.dropped]
+        print_json({"dropped": dropped, "compacted": compacted, "kept": kept, "floor": report.floor})
         return
     rows = [(str(month), "dropped", "") for month in report.dropped]
+    rows += [(str(month), "compacted", f"{runs} unfinished run(s) stay") for month, runs in report.compacted.items()]
     rows += [(str(month), "kept", reason) for month, reason in report.kept.items()]
     print_table(("month", "result", "reason"), rows, empty="nothing to do: no month is old enough")
 
 
 def status(output: options.Output = Format.TABLE, database_url: options.DatabaseUrl = "") -> None:
-    """Show every month: rows and size, unfinished runs, and whether the months ahead are there."""
+    """Show every month: runs and rows (estimated), size, unfinished runs, and whether the months ahead are there."""
     from partita.store import partitions
     from partita.store.database import Database
 
@@ -100,18 +107,25 @@ def status(output: options.Output = Format.TABLE, database_url: options.Database
 
     found = asyncio.run(work())
     if output is Format.JSON:
-        print_json(found)
+        months = [{**dataclasses.asdict(one), "month": str(one.month)} for one in found.months]
+        print_json({**dataclasses.asdict(found), "months": months})
     else:
         rows = [
-            (str(month.month), month.rows, _size(month.bytes), month.unfinished, ", ".join(month.missing))
-            for month in found.months
+            (str(one.month), f"~{one.runs}", f"~{one.rows}", _size(one.bytes), _unfinished(one), ", ".join(one.missing))
+            for one in found.months
         ]
-        columns = ("month", "rows (estimated)", "size", "unfinished", "missing")
+        columns = ("month", "runs", "rows", "size", "unfinished", "missing tables")
         print_table(columns, rows, empty="no partitions; try: partita partitions ensure")
         note(f"{found.ahead} months ahead; runs from before {found.floor:%Y-%m-%d} are refused")
+        if found.left:
+            note(f"left by a drop that was broken off: {', '.join(found.left)}; try: partita partitions drop")
     if found.ahead < 1:
         note("no month ahead: runs cannot start next month; try: partita partitions ensure")
         raise typer.Exit(Exit.CONFLICT)
+
+
+def _unfinished(month: MonthStatus) -> str:
+    return "1000 or more" if month.unfinished >= 1_000 else str(month.unfinished)
 
 
 def _size(count: int) -> str:
