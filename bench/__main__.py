@@ -32,6 +32,7 @@ SCRIPTS: Final = (
     "snapshot",
     "hot_run",
     "growth",
+    "drop",
     "pooled",
 )
 LAST: Final = ("peers",)

@@ -44,8 +44,20 @@ FIGURES = {
         for mode in ("", "_plain_locking")
         for figure in ("", "_longest_wait", "_others_p99")
     },
+    "drop": {
+        *("drop_month", "drop_month_stall", "drop_month_stall_idle", "compact_month", "compact_month_stall"),
+        *("delete_month", "delete_month_stall"),
+    },
     "growth": {
         f"growth_{part}_{figure}_kept" for part in ("months", "in_flight") for figure in ("throughput", "postgres_cpu")
+    },
+    "pooled": {
+        *(
+            f"{way}_{figure}"
+            for way in ("direct", "pooled")
+            for figure in ("postgres_cpu", "python_cpu", "latency_p50")
+        ),
+        *("pooled_pgbouncer_cpu", "pooled_postgres_cpu_ratio", "pooled_latency_p50_ratio"),
     },
 }
 KUBE = {"kube_path"}
@@ -79,7 +91,7 @@ def test_every_script_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["ceiling", "latency", "submit", "fanout", "expressions", "snapshot", "hot_run", "growth"]
+    "script", ["ceiling", "latency", "submit", "fanout", "expressions", "snapshot", "hot_run", "growth", "drop"]
 )
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
     found = figures(bench(durable_server, script, "--quick"))
