@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -31,18 +32,19 @@ class _Handed(NamedTuple):
 
     effects: Effects
     turn: Turn
+    key: NodeKey
     enqueue: Enqueue
     lease: NewLease
 
     @property
     def place(self) -> tuple[UUID, NodeKey]:
         """Run and row of the task."""
-        return self.effects.run.id, NodeKey(self.enqueue.node, self.enqueue.index)
+        return self.effects.run.id, self.key
 
     @property
     def input(self) -> Payload | None:
         """The task's input, if it was made or read by this transaction."""
-        task = self.effects.tasks.get(self.place[1])
+        task = self.effects.tasks.get(self.key)
         return None if task is None else task.input
 
 
@@ -56,7 +58,14 @@ async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urg
     handed = [one for group, turn, offer in candidates if (one := _hand_on(group, turn, offer, urgency, now))]
     inputs = await _stored_inputs(connection, sql, handed)
     for one in handed:
-        one.turn.next = _claimed(one, one.input or inputs.get(one.place, NULL))
+        input_ = one.input
+        one.turn.next = _claimed(one, inputs.get(one.place, NULL) if input_ is None else input_)
+
+
+@lru_cache(maxsize=256)
+def _deadline(now: datetime, timeout_ms: int) -> datetime:
+    """The end of a timeout: most tasks of a batch have the same."""
+    return now + timedelta(milliseconds=timeout_ms)
 
 
 def _offer(turn: Turn) -> Offer | None:
@@ -77,9 +86,9 @@ def _hand_on(group: Group, turn: Turn, offer: Offer, urgency: Urgency, now: date
         if not isinstance(one, Reported) or key == (one.report.node, one.report.index):
             continue  # the attempt that failed just now: another worker may have more luck
         if urgency.allows(enqueue.queue, enqueue.priority, now):
-            deadline = now + timedelta(milliseconds=enqueue.timeout_ms)
+            deadline = _deadline(now, enqueue.timeout_ms)
             lease = group.handed[key] = NewLease(new_id(), one.report.request_id, offer.worker_id, deadline)
-            return _Handed(effects, turn, enqueue, lease)
+            return _Handed(effects, turn, key, enqueue, lease)
     return None
 
 

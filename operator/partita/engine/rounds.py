@@ -8,16 +8,17 @@ once; a run that surprises is decided again rather than in the middle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 from uuid import UUID
 
 from partita.domain.errors import EngineError
 from partita.domain.model import Definition
 from partita.domain.names import SIGNAL_IDENTITY
-from partita.domain.state import absorb, decide, foresee, merge
+from partita.domain.state import absorb, decide, foreseen, merge
 from partita.domain.state.effects import Effects
 from partita.domain.state.events import ControlsApplied, Event, SignalReceived
 from partita.domain.state.rows import NodeKey, TaskRow
-from partita.domain.state.slices import Context, Need
+from partita.domain.state.slices import Context, Need, Slice
 from partita.engine.attempts_ahead import AttemptsAhead
 from partita.engine.purse import Purse
 from partita.engine.submissions import Happening, Submission
@@ -28,6 +29,7 @@ from partita.store.database import Connection
 from partita.store.slices import TaskRequest
 from partita.store.sql import Sql
 
+_NOTHING: Final = Need()
 _SMALL_RUN = 64
 """Nodes up to which a run that surprised is loaded whole, if it has no loops."""
 _PORTION = 8
@@ -64,15 +66,21 @@ async def decide_batch(
 
 
 def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
-    need = Need()
+    """What the turns of one run will probably read; nobody may change the answer."""
     if group.slice.run is None:
-        return need
+        return _NOTHING
+    needs = []
     for turn in group.turns:
         try:
-            need.merge(foresee(group.slice.definition, _event(turn)))
+            needs.append(foreseen(group.slice.definition, _event(turn)))
         except Exception as error:  # noqa: BLE001  # as for decisions
             failures[turn.submission] = error
-    return need
+    if len(needs) == 1:
+        return needs[0]
+    together = Need()
+    for need in needs:
+        together.merge(need)
+    return together
 
 
 def _decide(group: Group, context: Context, failures: dict[Submission, Exception], purse: Purse) -> Need | None:
@@ -184,33 +192,33 @@ async def _load_tasks(
     connection: Connection, sql: Sql, needs: list[tuple[Group, Need]], by_run: dict[UUID, Group]
 ) -> None:
     wanted: list[TaskRequest] = []
+    asked: list[tuple[Slice, NodeKey]] = []
     for group, need in needs:
         slice_, run_id = group.slice, group.run_id
         for key in need.outputs:
             if key not in slice_.outputs:
                 slice_.outputs.add(key)
                 wanted.append(TaskRequest(run_id, key.node, key.index, payload=True))
-        if not slice_.whole:
-            wanted += [
-                TaskRequest(run_id, key.node, key.index, payload=False)
-                for key in need.rows
-                if key not in slice_.outputs and key not in slice_.tasks and key not in slice_.absent
-            ]
+                asked.append((slice_, key))
+        if slice_.whole:
+            continue
+        for key in need.rows:
+            if key not in slice_.outputs and key not in slice_.tasks and key not in slice_.absent:
+                wanted.append(TaskRequest(run_id, key.node, key.index, payload=False))
+                asked.append((slice_, key))
     if not wanted:
         return
     _store(by_run, await slices.load_tasks(connection, sql, wanted))
-    for request in wanted:
-        slice_ = by_run[request.run_id].slice
-        key = NodeKey(request.node, request.item)
+    for slice_, key in asked:
         if key not in slice_.tasks:
             slice_.absent.add(key)
 
 
 def _store(by_run: dict[UUID, Group], rows: Iterable[tuple[UUID, TaskRow]], *, payload: bool = True) -> None:
     for run_id, task in rows:
-        slice_ = by_run[run_id].slice
-        if payload or task.key not in slice_.outputs:
-            slice_.tasks[task.key] = task
+        slice_, key = by_run[run_id].slice, task.key
+        if payload or key not in slice_.outputs:
+            slice_.tasks[key] = task
 
 
 async def _load_mailboxes(connection: Connection, sql: Sql, ids: list[UUID], by_run: dict[UUID, Group]) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from partita.domain.error_types import RESERVED, matches
 from partita.domain.payload import Payload
-from partita.domain.state import absorb, decide, foresee, merge
-from partita.domain.state.copies import copy_run, copy_task
-from partita.domain.state.effects import Effects, TimerKey
+from partita.domain.state import absorb, decide, foresee, foreseen, merge
+from partita.domain.state.copies import copy_run, copy_task, new_task
+from partita.domain.state.effects import Effects, TimerKey, new_effects
 from partita.domain.state.events import CancelRequested, Event, SuspendRequested
 from partita.domain.state.rows import (
     Detail,
@@ -64,6 +64,7 @@ def test_a_foreseen_need_may_be_changed() -> None:
     event = world.peeked("n0")
     foresee(world.definition, event).merge(Need(rows={NodeKey("other")}))
     assert NodeKey("other") not in foresee(world.definition, event).rows
+    assert foreseen(world.definition, event) == foresee(world.definition, event)
 
 
 def test_computes_that_read_old_outputs_need_few_rounds() -> None:
@@ -170,6 +171,8 @@ def test_copies_have_every_field() -> None:
     )  # fmt: skip  # a record with every field set
     assert copy_run(run) == run
     assert copy_task(task) == task
+    assert new_task(NodeKey("a", 2), "task") == TaskRow(node="a", index=2, kind="task", state=NodeState.PENDING)
+    assert new_effects(run) == Effects(run)
     assert copy_run(run) is not run
     for row in (run, task):
         defaults = {field.name for field in dataclasses.fields(row) if getattr(row, field.name) == field.default}

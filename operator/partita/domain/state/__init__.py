@@ -17,6 +17,6 @@ One folder, since its parts lean on one another. A file imports files of its own
 
 from partita.domain.state.combine import absorb, merge
 from partita.domain.state.decide import decide
-from partita.domain.state.foresight import foresee
+from partita.domain.state.foresight import foresee, foreseen
 
-__all__ = ["absorb", "decide", "foresee", "merge"]
+__all__ = ["absorb", "decide", "foresee", "foreseen", "merge"]

@@ -35,6 +35,14 @@ def again(plan: Plan, name: str, index: int = 0) -> Need:
     return need
 
 
+def known_end(plan: Plan, name: str, index: int) -> Need:
+    """As ``ends``, but nobody may change the answer: that of a plain node is made once."""
+    node = plan.nodes.get(name)
+    if node is None or node.is_part(index):
+        return ends(plan, name, index)
+    return plan.ahead.get(name) or _remembered(plan, node)
+
+
 def ends(plan: Plan, name: str, index: int) -> Need:
     """What the end of an attempt reads: what follows its node, or only the loop that it is a part of."""
     node = plan.nodes.get(name)
@@ -116,10 +124,14 @@ def starts(plan: Plan, names: Sequence[str]) -> Need:
 
 def after(plan: Plan, node: NodePlan) -> Need:
     """What settling a node, or trying it again, will read."""
+    return _copy(_remembered(plan, node))
+
+
+def _remembered(plan: Plan, node: NodePlan) -> Need:
     known = plan.ahead.get(node.name)
     if known is None:
         known = plan.ahead[node.name] = _ahead(plan, node)
-    return _copy(known)
+    return known
 
 
 def _copy(known: Need) -> Need:

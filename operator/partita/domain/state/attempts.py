@@ -27,7 +27,7 @@ from partita.domain.state.failing import fail, oversize, while_handling
 from partita.domain.state.launching import enqueue
 from partita.domain.state.plan import NodePlan
 from partita.domain.state.retry import LOST, Again, after_unknown_type, jitter_share, next_try, undo_tier
-from partita.domain.state.rows import ErrorInfo, NodeKey, NodeState, TaskRow, TimerKind
+from partita.domain.state.rows import ErrorInfo, NodeState, TaskRow, TimerKind
 from partita.domain.state.scope import choices, error_view
 from partita.domain.state.undo import draining, unknown
 
@@ -51,7 +51,7 @@ def _current(draft: Draft, event: AttemptEvent) -> tuple[NodePlan, TaskRow] | No
     """The node and its row if the event is about its current attempt. Raises Lacking."""
     plan = draft.plan.nodes.get(event.node)
     if plan is not None and not draft.terminal:
-        row = draft.row(NodeKey(event.node, event.index))
+        row = draft.row(plan.key_of(event.index))
         if row is not None and row.state is NodeState.QUEUED and row.attempt == event.attempt:
             return plan, row
     draft.reply(STALE)
@@ -69,7 +69,8 @@ def task_completed(draft: Draft, event: TaskCompleted) -> None:
         spent(draft, plan, row, "TaskFailed", error, worker=event.worker, started_at=event.started_at)
         return
     draft.begin()
-    draft.note("TaskCompleted", key=row.key, attempt=event.attempt, who=event.worker, started_at=event.started_at)
+    key = plan.key_of(row.index)
+    draft.note("TaskCompleted", key=key, attempt=event.attempt, who=event.worker, started_at=event.started_at)
     draft.complete(plan, draft.image(plan, row), event.output)
     propagate(draft)
 

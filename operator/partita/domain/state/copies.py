@@ -1,13 +1,18 @@
-"""After-images: shallow copies of rows that a decision may change.
+"""After-images: shallow copies of rows that a decision may change, and new rows.
 
-Invariant: a copy has every field of its original (a test compares the field lists). The fields are written out because
-this runs for each changed row of each event: ``dataclasses.replace`` and ``copy.copy`` take five to ten times as long.
+Invariant: a copy has every field of its original, a new row every default (a test compares both). The fields are
+written out because this runs for each changed row of each event: ``dataclasses.replace`` and ``copy.copy`` take five to
+ten times as long.
 """
 
 from __future__ import annotations
 
-from partita.domain.state.rows import RunRow, TaskRow
+from collections.abc import Mapping
+from typing import Final
 
+from partita.domain.state.rows import NodeKey, NodeState, RunRow, TaskRow
+
+_NO_RETRIES: Final[Mapping[str, int]] = {}
 _new_run = RunRow.__new__
 _new_task = TaskRow.__new__
 
@@ -48,6 +53,21 @@ def copy_run(row: RunRow) -> RunRow:
     copy.finished_at = row.finished_at
     copy.retry_counts = row.retry_counts
     return copy
+
+
+def new_task(key: NodeKey, kind: str) -> TaskRow:
+    """A task row of a node to which nothing has happened; it may be changed."""
+    made = _new_task(TaskRow)
+    made.node, made.index = key
+    made.kind = kind
+    made.state = NodeState.PENDING
+    made.attempt = made.edges_settled = made.edges_live = 0
+    made.fired = made.stepped_over = False
+    made.route = made.first_failed_at = made.ready_key = None
+    made.retries = _NO_RETRIES
+    made.input = made.output = made.error = made.event = made.detail = None
+    made.queued_at = made.finished_at = None
+    return made
 
 
 def copy_task(row: TaskRow) -> TaskRow:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from partita.domain.payload import Payload
 from partita.domain.state.combine import settle_recorded
-from partita.domain.state.copies import copy_run, copy_task
+from partita.domain.state.copies import copy_run, copy_task, new_task
 from partita.domain.state.effects import ChildStart, ChildWait, Consumed, Effects, HistoryEntry, Message, TimerKey
 from partita.domain.state.events import Continued, Event, LoopContinued, MailboxContinued, ParkedReleased, Reply
 from partita.domain.state.plan import NodePlan
@@ -78,17 +78,17 @@ class Draft(Reading):
 
     def image(self, plan: NodePlan, row: TaskRow | None) -> TaskRow:
         """The row, to be changed; the node's own is made when it has none."""
-        key = plan.key if row is None else NodeKey(row.node, row.index)
+        key = plan.key if row is None else plan.key_of(row.index)
         owned = self.tasks.get(key)
         if owned is None:
-            owned = _new_row(plan, key) if row is None else copy_task(row)
+            owned = new_task(key, plan.kind) if row is None else copy_task(row)
             self.tasks[key] = owned
         return owned
 
     def make(self, plan: NodePlan, index: int) -> TaskRow:
         """A new row of an item, an iteration or an undo."""
         key = NodeKey(plan.name, index)
-        row = self.tasks[key] = _new_row(plan, key)
+        row = self.tasks[key] = new_task(key, plan.kind)
         return row
 
     def unread(self, plan: NodePlan, index: int) -> TaskRow:
@@ -240,10 +240,6 @@ class Draft(Reading):
         if self.effects.visible:
             self.run.revision += 1
         return self.effects
-
-
-def _new_row(plan: NodePlan, key: NodeKey) -> TaskRow:
-    return TaskRow(node=plan.name, index=key.index, kind=plan.kind, state=NodeState.PENDING)
 
 
 def keys_of(plans: Iterable[NodePlan]) -> set[NodeKey]:

@@ -6,8 +6,10 @@ Guesses are made from the definition alone, once for each node, and remembered i
 
 from __future__ import annotations
 
+from typing import Final
+
 from partita.domain.model import Definition, EventSpec
-from partita.domain.state.ahead import INSTANT, after, again, ends, makes, starts, version
+from partita.domain.state.ahead import INSTANT, after, again, ends, known_end, makes, starts, version
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
@@ -39,21 +41,31 @@ from partita.domain.state.plan import Plan, plan_of
 from partita.domain.state.rows import NodeKey, TimerKind
 from partita.domain.state.slices import DefinitionName, Need
 
+_ENDS: Final = (TaskCompleted, TaskFailed, AttemptTimedOut, ScheduleToStartExpired)
+"""What most events are, as a tuple: a union would be made anew for every event."""
+
 
 def foresee(definition: Definition, event: Event) -> Need:
     """The rows and payloads that the event will probably read. The caller may change the answer."""
     plan = plan_of(definition)
+    if isinstance(event, _ENDS):
+        return ends(plan, event.node, event.index)
     if isinstance(event, RunStarted):
         return Need(versions=_versions_of_roots(plan))
     if isinstance(event, LeaseLost | LateResult):
         return again(plan, event.node, event.index)
-    if isinstance(event, TaskCompleted | TaskFailed | AttemptTimedOut | ScheduleToStartExpired):
-        return ends(plan, event.node, event.index)
     if isinstance(event, TimerDue):
         return _timer(plan, event)
     if isinstance(event, ChildFinished | SignalGiven | WaitTimedOut | Continued):
         return _after_message(plan, event)
     return _guess_control(plan, event)
+
+
+def foreseen(definition: Definition, event: Event) -> Need:
+    """As ``foresee``, but nobody may change the answer, which for most events is made once and not every time."""
+    if isinstance(event, _ENDS):
+        return known_end(plan_of(definition), event.node, event.index)
+    return foresee(definition, event)
 
 
 def _continued(plan: Plan, event: Continued) -> Need:

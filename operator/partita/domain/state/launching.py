@@ -11,7 +11,7 @@ from partita.domain.state.children import start_child
 from partita.domain.state.draft import Draft
 from partita.domain.state.effects import Enqueue
 from partita.domain.state.plan import NodePlan
-from partita.domain.state.rows import NodeKey, NodeState, TaskRow
+from partita.domain.state.rows import NodeState, TaskRow
 from partita.domain.state.scope import millis
 
 
@@ -48,7 +48,7 @@ def _offer(draft: Draft, plan: NodePlan, row: TaskRow, timeout_ms: int) -> None:
     task = node.task
     assert task is not None  # noqa: S101  # exactly the field of its kind is set
     row.queued_at = draft.now
-    draft.effects.enqueue[NodeKey(row.node, row.index)] = Enqueue(
+    draft.effects.enqueue[plan.key_of(row.index)] = Enqueue(
         plan.name,
         row.index,
         row.attempt,

@@ -84,6 +84,11 @@ class NodePlan:
         self.timeout_ms: int | None = node.timeout.constant if node.timeout is not None else None
         """The timeout where it is the same for every run."""
 
+    def key_of(self, row_index: int) -> NodeKey:
+        """The key of a row of this plan; that of its own row is made once."""
+        key = self.key
+        return key if row_index == key.index else NodeKey(self.name, row_index)
+
     def is_part(self, row_index: int) -> bool:
         """Whether a row of this plan is an item, an iteration or an undo, none of which has edges."""
         return self.undoes is not None or row_index != self.key.index

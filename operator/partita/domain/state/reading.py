@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from partita.domain.payload import Payload
-from partita.domain.state.effects import Effects
+from partita.domain.state.effects import new_effects
 from partita.domain.state.plan import Plan, plan_of
 from partita.domain.state.rows import (
     SETTLED,
@@ -59,7 +59,7 @@ class Reading:
         self.fresh = slice_.run is None
         """The run is being started, so that nothing of it can be stored yet."""
         self.need: Need | None = None
-        self.effects = Effects(run)
+        self.effects = new_effects(run)
         self.tasks = self.effects.tasks
         self.waits_left: list[WaitRow] | None = None
         self.signals_left: list[SignalRow] | None = None
