@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import islice
 from uuid import UUID
 
 from partita.domain.errors import EngineError, OverloadedError, UnavailableError
@@ -19,6 +20,8 @@ from partita.settings import EngineSettings
 
 _PAUSE = 0.002
 """Seconds before a skipped run is tried again when there is nothing else to do; doubles with each skip."""
+_HOT = 1.0
+"""Seconds after a run was waited for in which it is waited for again at its first skip: others still compete for it."""
 _GRACE = 2.0
 """Seconds that a transaction has to end when the process stops and nobody waits for its outcome any more."""
 
@@ -36,6 +39,8 @@ class Lane:
         self._closing = False
         self._held: dict[UUID, asyncio.Task[None]] = {}
         """Runs that are being waited for, each by one task."""
+        self._hot: dict[UUID, float] = {}
+        """Runs that were waited for lately, and the loop's time until which that counts."""
         self._open: set[asyncio.Future[object]] = set()
         """Answers that are owed."""
 
@@ -129,6 +134,7 @@ class Lane:
         for one in skipped:
             one.skips += 1
         patient = {one.run_id for one in skipped if one.skips >= self._settings.skips_before_blocking}
+        patient |= self._hot_one(skipped)
         self._queue.extendleft(reversed([one for one in skipped if one.run_id not in patient]))
         for run_id in patient:
             of_run = [one for one in skipped if one.run_id == run_id]
@@ -136,9 +142,18 @@ class Lane:
         if self._queue and len(self._queue) <= len(skipped):
             await self._pause(max(one.skips for one in skipped))
 
+    def _hot_one(self, skipped: list[Submission]) -> set[UUID]:
+        """A skipped run that was waited for a moment ago, if nothing else waits: three more skips would only keep its
+        events from their turn, in every process that has some."""
+        now = asyncio.get_running_loop().time()
+        self._hot = {run_id: until for run_id, until in self._hot.items() if until > now}
+        hot = () if self._held else (one.run_id for one in skipped if one.run_id in self._hot)
+        return set(islice(hot, 1))
+
     async def _wait_for(self, run_id: UUID, submissions: list[Submission]) -> None:
         left = await _settle(self._patient, submissions, wait=True)
         del self._held[run_id]
+        self._hot[run_id] = asyncio.get_running_loop().time() + _HOT
         self._queue.extendleft(reversed(left))
         self._wake.set()
 
