@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from partita.cli.exits import Exit
@@ -17,6 +20,17 @@ from tests.cli.commands import Cli
 from tests.store.records import insert_run, open_run
 
 RUNS = 5
+MANIFEST = """
+apiVersion: partita.dev/v1alpha1
+kind: WorkflowDefinition
+metadata: {{name: order}}
+spec: {{nodes: [{{name: a, task: {{type: noop}}}}]}}
+---
+apiVersion: partita.dev/v1alpha1
+kind: WorkflowRun
+metadata: {{name: one}}
+spec: {{definitionRef: {{name: order}}, runId: "{run_id}"}}
+"""
 
 
 @pytest.fixture
@@ -94,3 +108,31 @@ async def _break_off(url: str, month: Month) -> None:
         detach = f"ALTER TABLE partita.run_history DETACH PARTITION partita.run_history_{month.suffix}"
         await database.read(lambda c: c.execute(detach))
         await database.read(lambda c: c.execute(f"CREATE TABLE partita.workflow_runs_{month.suffix}_old ()"))
+
+
+@pytest.mark.parametrize(
+    ("offset", "code", "words"),
+    [
+        (timedelta(days=-400), Exit.CONFLICT, r"is dated .* UTC; expected .* or later.*; try: start it as a new run"),
+        (timedelta(days=2), Exit.UNAVAILABLE, r"ahead of the database's clock; expected at most 86400 s ahead"),
+        (None, Exit.USAGE, r"runId"),
+    ],
+)
+def test_submit_says_what_is_wrong_with_an_id(
+    on_database: Cli, database_url: str, tmp_path: Path, offset: timedelta | None, code: Exit, words: str
+) -> None:
+    now = postgres.run(_now(database_url))
+    run_id = uuid4() if offset is None else make_id(to_milliseconds(now + offset), 1)
+    file = tmp_path / "run.yaml"
+    file.write_text(MANIFEST.format(run_id=run_id))
+    done = on_database("submit", str(file))
+    assert done.code == code, done.err
+    assert re.search(words, done.err.replace("\n", " ")), done.err
+
+
+async def _now(url: str) -> datetime:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval("SELECT now()")  # type: ignore[no-any-return]  # of the driver
+    finally:
+        await connection.close()
