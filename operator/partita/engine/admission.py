@@ -7,6 +7,7 @@ one at a unique index makes the whole batch begin again, so that nothing of a re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from partita.domain import ids
@@ -14,6 +15,7 @@ from partita.domain.errors import ConflictError, ExpiredError, IdempotencyKeyInU
 from partita.domain.state.rows import RunStatus
 from partita.domain.state.slices import Slice
 from partita.engine.held import HeldByObjectError
+from partita.engine.likeness import Asked, Likeness, kinds_of
 from partita.engine.requests import StartReply
 from partita.engine.submissions import Start
 from partita.engine.turns import CollidedError, Group, Turn
@@ -22,24 +24,49 @@ from partita.store import fences, starts
 from partita.store.database import Connection
 from partita.store.slices import Loaded, StoredRun
 from partita.store.sql import Sql
-from partita.store.starts import HeldKey, NewRun, RunKey
+from partita.store.starts import HeldKey, KeyRow, NewRun, RunKey
 
 _MONTH = timedelta(days=31)
+_FREE_BITS = 80
+"""Bits of an id below its time."""
+
+
+@dataclass(slots=True)
+class Admitted:
+    """The starts of a batch that make new runs."""
+
+    groups: list[Group] = field(default_factory=list)
+    """To be decided, the first of each kind too."""
+    alike: list[Likeness] = field(default_factory=list)
 
 
 async def admit(
-    connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]], loaded: Loaded, retention: RetentionSettings
-) -> list[Group]:
-    """Answer the starts that make no new run; a group for each that does."""
+    connection: Connection, sql: Sql, turns: Sequence[Asked], loaded: Loaded, retention: RetentionSettings
+) -> Admitted:
+    """Answer the starts that make no new run; what is to be decided for the others."""
     keys = [key for _, start in turns for key in start.keys]
     held = await starts.held_keys(connection, sql, keys) if keys else {}
+    stored = loaded.runs
+    oldest, newest = _window(loaded, retention)
     for turn, start in turns:
-        found = _existing(start, loaded.runs.get(start.run_id), held) or _unacceptable(start, loaded, retention)
+        found: StartReply | PartitaError | None = None
+        if held or start.run_id in stored:
+            found = _existing(start, stored.get(start.run_id), held)
+        if found is None and not oldest <= start.run_id.int >> _FREE_BITS <= newest:
+            found = _unacceptable(start, loaded, retention)
         if found is not None:
             turn.settle(found)
     await _check_versions(connection, sql, turns)
     await _take_inbox(connection, sql, turns)
-    return [_group(turn, start) for turn, start in turns if not turn.settled]
+    alone, kinds = kinds_of([asked for asked in turns if not asked[0].settled])
+    alike = [Likeness(_group(*kind[0]), kind[1:]) for kind in kinds]
+    return Admitted([_group(*one) for one in alone] + [kind.first for kind in alike], alike)
+
+
+def _window(loaded: Loaded, retention: RetentionSettings) -> tuple[int, int]:
+    """Milliseconds since 1970 between which an id is surely acceptable; outside of them it is looked at closely."""
+    newest = ids.to_milliseconds(loaded.now) + retention.accept_ahead_ms - 1
+    return ids.to_milliseconds(loaded.retention_floor) + 1, newest
 
 
 def _existing(start: Start, stored: StoredRun | None, held: dict[RunKey, HeldKey]) -> StartReply | PartitaError | None:
@@ -91,13 +118,14 @@ def _unacceptable(start: Start, loaded: Loaded, retention: RetentionSettings) ->
     return None
 
 
-async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]]) -> None:
+async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[Asked]) -> None:
     """Starts whose version was replaced or deleted meanwhile are answered with None: resolve it again."""
-    asked = {
-        (start.version.id, start.version.version, start.request.version is not None)
+    different = {
+        (id(start.version), start.request.version is not None): start
         for turn, start in turns
         if not (turn.settled or start.decided)
     }
+    asked = {(start.version.id, start.version.version, exact) for (_, exact), start in different.items()}
     if not asked:
         return
     usable = await starts.startable(connection, sql, sorted(asked))
@@ -106,7 +134,7 @@ async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[tupl
             turn.settle(None)
 
 
-async def _take_inbox(connection: Connection, sql: Sql, turns: Sequence[tuple[Turn, Start]]) -> None:
+async def _take_inbox(connection: Connection, sql: Sql, turns: Sequence[Asked]) -> None:
     """The inbox row of a relayed start goes with its run; one that is gone was relayed by another process."""
     relayed = [start.inbox_id for turn, start in turns if start.inbox_id is not None and not _comes_again(turn)]
     if not relayed:
@@ -129,18 +157,26 @@ def _group(turn: Turn, start: Start) -> Group:
     return Group(start.run_id, start.version, slice_, [turn])
 
 
-async def insert(connection: Connection, sql: Sql, groups: Sequence[Group], retention: RetentionSettings) -> None:
-    """Insert the new runs with their keys; raises CollidedError when another transaction came first."""
-    new = [
-        _new_run(group, start, retention) for group in groups if isinstance(start := group.turns[0].submission, Start)
-    ]
-    if not new:
+async def insert(connection: Connection, sql: Sql, new: Admitted, retention: RetentionSettings) -> None:
+    """Insert the new runs, and the keys of all starts; raises CollidedError when another transaction came first."""
+    own = [(group, start) for group in new.groups if isinstance(start := group.turns[0].submission, Start)]
+    if not own:
         return
-    if not await starts.insert_keys(connection, sql, new) or not await starts.insert_runs(connection, sql, new):
+    copied = [start for kind in new.alike for _, start in kind.others]
+    keys = [key for start in (*(start for _, start in own), *copied) for key in _key_rows(start, retention)]
+    taken = await starts.insert_keys(connection, sql, keys)
+    if not taken or not await starts.insert_runs(connection, sql, [_new_run(group, start) for group, start in own]):
         raise CollidedError
 
 
-def _new_run(group: Group, start: Start, retention: RetentionSettings) -> NewRun:
+def _key_rows(start: Start, retention: RetentionSettings) -> list[KeyRow]:
+    if not start.keys:
+        return []
+    expires = ids.time_of(start.run_id) + _MONTH * retention.months
+    return [KeyRow(*key, start.run_id, start.input_hash, expires) for key in start.keys]
+
+
+def _new_run(group: Group, start: Start) -> NewRun:
     request, cr = start.request, start.request.cr
     if group.effects is None:
         raise CollidedError
@@ -156,9 +192,6 @@ def _new_run(group: Group, start: Start, retention: RetentionSettings) -> NewRun
         attributes=dict(request.attributes),
         input=start.input,
         config=start.version.config,
-        keys=start.keys,
-        input_hash=start.input_hash,
-        keys_expire_at=ids.time_of(start.run_id) + _MONTH * retention.months,
     )
 
 

@@ -15,8 +15,9 @@ from partita.domain.errors import NotFoundError, OutdatedError
 from partita.domain.state.effects import Effects, Message
 from partita.domain.state.events import Reply
 from partita.domain.state.slices import Context, Limits, Slice
-from partita.engine import admission, fencing, handoff, messages, rounds
+from partita.engine import admission, fencing, handoff, likeness, messages, rounds
 from partita.engine.definitions import Definitions
+from partita.engine.likeness import Likeness
 from partita.engine.messages import Delivery
 from partita.engine.notices import Notices
 from partita.engine.requests import PROTOCOL, ReportReply, StartReply
@@ -74,18 +75,18 @@ class Batch:
             )
         starts = [(turn, turn.submission) for turn in self.turns if isinstance(turn.submission, Start)]
         others = [turn for turn in self.turns if not isinstance(turn.submission, Start) and not turn.settled]
-        new = await admission.admit(connection, tools.sql, starts, loaded, tools.settings.retention) if starts else []
+        new = await admission.admit(connection, tools.sql, starts, loaded, tools.settings.retention)
         await fencing.fence(connection, tools.sql, others, loaded)
-        groups = new + await self._groups(connection, others, loaded)
+        groups = new.groups + await self._groups(connection, others, loaded)
         if not groups:
             return
         context = Context(loaded.now, tools.limits)
-        await rounds.decide_batch(connection, tools.sql, groups, context, tools.settings.engine)
+        with likeness.sharing_failures(new.alike):
+            await rounds.decide_batch(connection, tools.sql, groups, context, tools.settings.engine)
         if not loaded.paused:
             await handoff.hand_on(connection, tools.sql, groups, tools.urgency, loaded.now)
-        if new:
-            await admission.insert(connection, tools.sql, new, tools.settings.retention)
-        await self._write(connection, groups, loaded)
+        await admission.insert(connection, tools.sql, new, tools.settings.retention)
+        await self._write(connection, groups, new.alike, loaded)
         _answer(groups)
 
     async def _lock_and_load(self, connection: Connection) -> Loaded:
@@ -125,7 +126,9 @@ class Batch:
             groups.append(Group(run_id, version, Slice(definition, run.row), of_run))
         return groups
 
-    async def _write(self, connection: Connection, groups: Sequence[Group], loaded: Loaded) -> None:
+    async def _write(
+        self, connection: Connection, groups: Sequence[Group], alike: Sequence[Likeness], loaded: Loaded
+    ) -> None:
         tools = self._tools
         writes = Writes(loaded.now, ReadySequence(loaded.now), tools.delays, tools.settings.engine.message_grace_ms)
         sent: list[tuple[str, Message]] = []
@@ -135,6 +138,8 @@ class Batch:
                 sent += [(effects.run.namespace, message) for message in effects.messages]
         writes.messages = [messages.row_of(message, namespace) for namespace, message in sent]
         await writes.send(connection, tools.sql)
+        for kind in alike:
+            await likeness.copy(connection, tools.sql, kind, writes.sequence)
         numbered = zip(writes.message_ids, sent, strict=True)
         self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
         self.writes = writes

@@ -17,6 +17,7 @@ from partita.domain.state.events import Event, Reply
 from partita.domain.state.rows import NodeKey, ReadyKey
 from partita.domain.state.slices import Limits
 from partita.engine.batch import Tools
+from partita.engine.bulk import Bulk
 from partita.engine.definitions import Definitions
 from partita.engine.lane import Lane
 from partita.engine.notices import Notices
@@ -66,6 +67,8 @@ class Coordinator:
             Urgency(),
         )
         self._patient = Transactor(self._tools, database.dedicated("coordinator-waiting"))
+        self.bulk = Bulk(self._tools, database)
+        """For starts that come by the hundred."""
         self._lanes = tuple(
             Lane(Transactor(self._tools, database.dedicated(f"coordinator-{number}")), self._patient, settings.engine)
             for number in range(settings.engine.lanes)
@@ -80,6 +83,7 @@ class Coordinator:
         """Settle what was accepted, refuse what comes later, give the connections back."""
         for lane in self._lanes:
             await lane.close()
+        await self.bulk.close()
         await self._patient.close()
 
     @property
@@ -90,7 +94,8 @@ class Coordinator:
     @property
     def transactions(self) -> int:
         """Transactions begun so far."""
-        return self._patient.transactions + sum(lane.transactions for lane in self._lanes)
+        apart = self._patient.transactions + self.bulk.transactions
+        return apart + sum(lane.transactions for lane in self._lanes)
 
     async def start(
         self,
@@ -102,19 +107,24 @@ class Coordinator:
         decided: bool = False,
     ) -> StartReply | None:
         """Start a run of this version; None when it is no longer the one to start, unless it is ``decided``."""
-        run_id = prepared.event.run_id
-        one = Start(
-            **self._common(run_id),
+        one = self.prepared_start(request, version, prepared)
+        one.inbox_id, one.decided = inbox_id, decided
+        return cast("StartReply | None", await self._submit(one))
+
+    def prepared_start(self, request: StartRequest, version: Version, prepared: Prepared) -> Start:
+        """A start as a submission, whose time begins now."""
+        loop = asyncio.get_running_loop()
+        return Start(
+            run_id=prepared.event.run_id,
+            future=loop.create_future(),
+            expires=loop.time() + self._patience,
             request=request,
             version=version,
             input=prepared.event.input,
             input_hash=prepared.input_hash,
             event=prepared.event,
             keys=prepared.keys,
-            inbox_id=inbox_id,
-            decided=decided,
         )
-        return cast("StartReply | None", await self._submit(one))
 
     async def apply(self, run_id: UUID, event: Event) -> Reply:
         """Let an event happen that nothing fences: a signal or a control."""

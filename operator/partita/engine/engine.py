@@ -8,9 +8,11 @@ process that only wants one change opens a coordinator for it, which costs one c
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Self
 from uuid import UUID
 
+from partita.domain.errors import PartitaError
 from partita.domain.payload import Json
 from partita.domain.state.events import Event, Reply
 from partita.engine.children import Children
@@ -18,6 +20,7 @@ from partita.engine.coordinator import Coordinator
 from partita.engine.courier import DRAIN, Courier
 from partita.engine.definitions import Definitions
 from partita.engine.deliverer import Deliverer
+from partita.engine.many import ManyStarts
 from partita.engine.notices import Notices
 from partita.engine.requests import Deployed, Offer, Report, ReportReply, StartReply, StartRequest, Version
 from partita.engine.starts import Starts
@@ -34,6 +37,7 @@ class Engine:
         self.definitions = Definitions(database)
         self.coordinator = Coordinator(database, settings, self.definitions)
         self._starts = Starts(self.coordinator, self.definitions, settings, database)
+        self._many = ManyStarts(self._starts, self.coordinator, settings.engine.batch_size)
         children = Children(self.coordinator, self.definitions, settings.limits.input_bytes)
         self._deliverer = Deliverer(self._starts, children, self.coordinator, database)
         self.courier = Courier(self._deliverer)
@@ -73,6 +77,14 @@ class Engine:
         """
         return await self._starts.start(request)
 
+    async def start_many(self, requests: Sequence[StartRequest]) -> list[StartReply | PartitaError]:
+        """Start up to 10,000 runs in large transactions; the answers in the order of the requests.
+
+        Each request is answered by itself, with what ``start`` would return or raise for it: one that is refused fails
+        no other. Whoever hears no answer sends the same requests again. Raises InvalidError for too many.
+        """
+        return await self._many.start(requests)
+
     async def apply(self, run_id: UUID, event: Event) -> Reply:
         """Let something happen to a run: a signal or a control, all of which may be sent again.
 
@@ -102,7 +114,15 @@ class Engine:
 
     async def start_in(self, connection: Connection, request: StartRequest) -> UUID:
         """Start a run as part of the caller's own transaction; it begins after that transaction commits."""
-        return await self._starts.start_in(connection, request)
+        (run_id,) = await self._starts.start_in(connection, [request])
+        return run_id
+
+    async def start_many_in(self, connection: Connection, requests: Sequence[StartRequest]) -> list[UUID]:
+        """Start up to 10,000 runs as part of the caller's own transaction, with one statement.
+
+        Raises InvalidInputError for the first that could never be delivered; then none is put into the transaction.
+        """
+        return await self._many.start_in(connection, requests)
 
     async def deliver(self, row: Record) -> StartReply | Reply | None:
         """Apply a due row of ``run_inbox``; raises its error after having counted it on the row."""

@@ -45,3 +45,9 @@ class ReadySequence:
         seq = self._next
         self._next = seq + 1
         return ReadyKey(queue, lane_of(namespace), max(-2, min(2, priority)), seq)
+
+    def reserve(self, count: int) -> int:
+        """The first of so many positions in a row that no other task of the batch gets."""
+        first = self._next
+        self._next = first + count
+        return first

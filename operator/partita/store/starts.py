@@ -32,6 +32,17 @@ class RunKey(NamedTuple):
     key: str
 
 
+class KeyRow(NamedTuple):
+    """A key to be taken for a run."""
+
+    scope: str
+    namespace: str
+    key: str
+    run_id: UUID
+    input_hash: str
+    expires_at: datetime
+
+
 @record
 class HeldKey:
     """The run that holds a key; ``status`` is None when the run's month is gone."""
@@ -57,9 +68,6 @@ class NewRun:
     attributes: dict[str, str]
     input: Payload
     config: Payload | None
-    keys: tuple[RunKey, ...]
-    input_hash: str
-    keys_expire_at: datetime
 
 
 async def held_keys(connection: Connection, sql: Sql, keys: Sequence[RunKey]) -> dict[RunKey, HeldKey]:
@@ -84,13 +92,12 @@ async def startable(
     return {(record[0], record[1]) for record in records}
 
 
-async def insert_keys(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> bool:
-    """Take the runs' keys, in the order of the keys; False when another transaction took one meanwhile."""
-    rows = sorted((*key, run.effects.run.id, run.input_hash, run.keys_expire_at) for run in runs for key in run.keys)
-    if not rows:
+async def insert_keys(connection: Connection, sql: Sql, keys: Sequence[KeyRow]) -> bool:
+    """Take keys for runs, in the order of the keys; False when another transaction took one meanwhile."""
+    if not keys:
         return True
-    taken = await connection.fetch(sql("insert_keys"), *zip(*rows, strict=True))
-    return len(taken) == len(rows)
+    taken = await connection.fetch(sql("insert_keys"), *zip(*sorted(keys), strict=True))
+    return len(taken) == len(keys)
 
 
 async def insert_runs(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> bool:
