@@ -102,7 +102,7 @@ def _start(runs: Sequence[_Run], now: datetime) -> tuple[Transition, Writes]:
             run_id=run.id, namespace=NAMESPACE, name="", definition=NAME, version=1, input=Payload.of({})
         )
         effects = _advance(run, event, made.writes, now)
-        made.new.append(_new_run(run.id, effects, now))
+        made.new.append(_new_run(run.id, effects))
     return made, made.writes
 
 
@@ -148,7 +148,7 @@ def _advance(run: _Run, event: Event, writes: Writes, now: datetime) -> Effects:
     return effects
 
 
-def _new_run(run_id: UUID, effects: Effects, now: datetime) -> NewRun:
+def _new_run(run_id: UUID, effects: Effects) -> NewRun:
     return NewRun(
         effects=effects,
         definition_id=run_id,
@@ -161,7 +161,4 @@ def _new_run(run_id: UUID, effects: Effects, now: datetime) -> NewRun:
         attributes={},
         input=Payload.of({}),
         config=None,
-        keys=(),
-        input_hash="",
-        keys_expire_at=now,
     )
