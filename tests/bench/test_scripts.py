@@ -22,7 +22,7 @@ FIGURES = {
     "throughput": {"throughput", "throughput_share_of_bare_sql", "python_cpu", "postgres_cpu"},
     "latency": {f"latency_{share}{kind}" for share in ("p50", "p99") for kind in ("", "_bare_sql", "_ratio")},
     "counts": {"wal", "commits", "hot_workflow_runs", "hot_task_instances", "statements"},
-    "submit": {"submit"},
+    "submit": {"submit", "submit_one_by_one", "submit_python", "submit_postgres", "submit_two_processes"},
     "fanout": {
         *("item_of_60", "item_growth", "narrow_item_of_60", "narrow_item_growth", "node_of_6", "node_growth"),
         *("join_of_64", "child_of_6", "undo_of_6", "children"),
