@@ -14,7 +14,19 @@ from bench.figures import Better, Figure
 from bench.latency import percentile
 from bench.peers.turns import Turn
 
-_HEAD: Final = ("peer", "version", "steps/s", "min", "max", "p50 ms", "p99 ms", "WAL B/step", "commits/step", "turns")
+_HEAD: Final = (
+    "peer",
+    "version",
+    "steps/s",
+    "min",
+    "max",
+    "p50 ms",
+    "p99 ms",
+    "WAL B/step",
+    "commits/step",
+    "CPU us/step",
+    "turns",
+)
 
 
 @dataclass(slots=True)
@@ -58,7 +70,8 @@ def shown(result: Result) -> str:
     """The last turn in words."""
     turn = result.turns[-1]
     lone = f"{percentile(turn.lone, 0.5):.1f} ms p50, {percentile(turn.lone, 0.99):.1f} ms p99"
-    return f"{turn.rate:,.0f} steps/s, {lone}, {turn.wal:,.0f} B of WAL and {turn.commits:.2f} commits a step"
+    cost = f"{turn.wal:,.0f} B of WAL, {turn.commits:.2f} commits and {turn.cpu:,.0f} us a step"
+    return f"{turn.rate:,.0f} steps/s, {lone}, {cost}"
 
 
 def _figures(result: Result) -> list[Figure]:
@@ -68,12 +81,14 @@ def _figures(result: Result) -> list[Figure]:
     ]
     if result.lone:
         return found
-    return [
+    cpu = result.samples(lambda turn: turn.cpu)
+    found = [
         _figure(result, "peer_throughput", result.samples(lambda turn: turn.rate), "steps/s", "higher"),
         *found,
         _figure(result, "peer_wal", result.samples(lambda turn: turn.wal), "B/step", "lower"),
         _figure(result, "peer_commits", result.samples(lambda turn: turn.commits), "1/step", "lower"),
     ]
+    return [*found, _figure(result, "peer_cpu", cpu, "us/step", "lower")] if all(cpu) else found
 
 
 def _figure(result: Result, name: str, samples: list[float], unit: str, better: Better) -> Figure:
@@ -94,6 +109,7 @@ def _row(result: Result) -> tuple[str, ...]:
         (_median(result.milliseconds(0.99), None), 1),
         (_median(result.samples(lambda turn: turn.wal), None), 0),
         (_median(result.samples(lambda turn: turn.commits), None), 2),
+        (_median(result.samples(lambda turn: turn.cpu), None), 0),
     )
     cells = ("" if value is None else f"{value:,.{digits}f}" for value, digits in numbers)
     return (result.name, str(result.setting.get("version", "")), *cells, str(len(rates) or len(result.lone)))

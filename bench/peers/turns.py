@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import asyncpg
 
+from bench.cpu import Cpu, used
+from bench.load import postmaster
 from bench.peers.child import Child, PeerError, child
 from bench.peers.place import Counted, counted
 from bench.peers.process import STEPS
@@ -49,8 +51,29 @@ class Turn:
     """Bytes a step."""
     commits: float
     """Commits a step."""
+    cpu: float
+    """Microseconds of processor a step, of the peer's processes and of PostgreSQL; 0 when they cannot be seen."""
     lone: tuple[float, ...]
     """Milliseconds of lone runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What some runs took, from the first submission until every run is recorded as finished."""
+
+    steps: int
+    seconds: float
+    cpu: Cpu
+
+    @property
+    def rate(self) -> float:
+        """Steps a second."""
+        return self.steps / self.seconds
+
+    @property
+    def cpu_us(self) -> float:
+        """Microseconds of processor a step; 0 when a part of it cannot be seen."""
+        return (self.cpu.python + self.cpu.postgres) / self.steps * 1e6 if self.cpu.postgres else 0.0
 
 
 @dataclass(slots=True)
@@ -66,33 +89,36 @@ class Bench:
 
     async def turn(self, work: Work) -> Turn:
         """One turn; PeerError when its work is not done."""
-        rate, cost, steps = await self._throughput(work)
-        return Turn(rate, cost.wal_bytes / steps, cost.commits / steps, await self._latency(work.lone))
+        done, cost = await self._throughput(work)
+        steps = done.steps + _warm(work) * STEPS
+        lone = await self._latency(work.lone)
+        return Turn(done.rate, cost.wal_bytes / steps, cost.commits / steps, done.cpu_us, lone)
 
-    async def _throughput(self, work: Work) -> tuple[float, Counted, int]:
-        warm = max(1, work.runs // 4)
+    async def _throughput(self, work: Work) -> tuple[Round, Counted]:
+        """A round, and what the server counted for it and the warm-up before it."""
         before = await counted(self.url)
         async with AsyncExitStack() as stack:
             children = [await stack.enter_async_context(self._child("work")) for _ in range(work.workers)]
             submitter = await stack.enter_async_context(self._child("submit"))
             observer = await asyncpg.connect(self.url)
             stack.push_async_callback(observer.close)
-            await self._round(warm, children, submitter, observer)
-            rate = work.runs * STEPS / await self._round(work.runs, children, submitter, observer)
-        return rate, await counted(self.url) - before, (warm + work.runs) * STEPS
+            await self._round(_warm(work), children, submitter, observer)
+            done = await self._round(work.runs, children, submitter, observer)
+        return done, await counted(self.url) - before
 
     async def _round(
         self, runs: int, workers: Sequence[Child], submitter: Child, observer: asyncpg.Connection[asyncpg.Record]
-    ) -> float:
-        """Seconds from the first submission until every run is recorded as finished."""
-        before = await executed(workers)
+    ) -> Round:
+        before, server = await executed(workers), await postmaster(observer)
+        pids = [submitter.process.pid, *(worker.process.pid for worker in workers)]
         self.finished += runs
-        begun = time.perf_counter()
+        spent, begun = used(server, pids), time.perf_counter()
         await submitter.ask(_ANSWER, do="submit", runs=runs)
         await self._ended(observer)
         seconds = time.perf_counter() - begun
+        cpu = used(server, pids) - spent
         check(runs, [after - earlier for after, earlier in zip(await executed(workers), before, strict=True)])
-        return seconds
+        return Round(runs * STEPS, seconds, cpu)
 
     async def _ended(self, observer: asyncpg.Connection[asyncpg.Record]) -> None:
         deadline = time.monotonic() + _PATIENCE
@@ -125,6 +151,11 @@ class Bench:
 
     def _child(self, role: str) -> Any:
         return child(self.command, role, self.variables)
+
+
+def _warm(work: Work) -> int:
+    """Runs before the clock starts."""
+    return max(1, work.runs // 4)
 
 
 async def ready(command: Sequence[str], variables: Mapping[str, str], url: str) -> Bench:

@@ -53,7 +53,7 @@ async def test_hand_written_runs_as_often_as_the_database_says(own: str) -> None
     runs = WORK.runs // 4 + WORK.runs + WORK.lone + 10
     assert (succeeded, rows, done, peer.finished) == (runs, runs, 3 * runs, runs)
     assert len(turn.lone) == WORK.lone
-    assert min(*turn.lone, turn.rate, turn.wal) > 0
+    assert min(*turn.lone, turn.rate, turn.wal, turn.cpu) > 0
     assert turn.commits > 7 / 3  # seven transactions a run of three steps; looks for work come on top
 
 
@@ -135,7 +135,7 @@ async def test_peer_that_takes_too_long_is_left_out(
 
 
 def test_a_problem_takes_away_what_was_measured_before_it() -> None:
-    result = Result("slow", turns=[Turn(10.0, 1.0, 1.0, (1.0,))], problem="lost its work")
+    result = Result("slow", turns=[Turn(10.0, 1.0, 1.0, 1.0, (1.0,))], problem="lost its work")
     figures = report.figures([result])
     assert {figure.value for figure in figures} == {None}
     assert all(figure.setting["why"] == "lost its work" for figure in figures)
@@ -143,7 +143,7 @@ def test_a_problem_takes_away_what_was_measured_before_it() -> None:
 
 
 def test_table_has_the_fastest_first() -> None:
-    results = [Result(name, turns=[Turn(rate, 1.0, 1.0, (1.0,))]) for name, rate in (("b", 5.0), ("a", 7.0))]
+    results = [Result(name, turns=[Turn(rate, 1.0, 1.0, 1.0, (1.0,))]) for name, rate in (("b", 5.0), ("a", 7.0))]
     results.append(Result("c", problem="none"))
     assert [line.split()[0] for line in report.table(results).splitlines()] == ["peer", "a", "b", "c", "c:"]
 
@@ -163,7 +163,7 @@ def test_command_line_names_the_peers(durable_server: Server) -> None:
     assert done.returncode == 0, done.stderr
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(set(line) == FIELDS for line in lines)
-    both = {"peer_throughput", "peer_latency_p50", "peer_latency_p99", "peer_wal", "peer_commits"}
+    both = {"peer_throughput", "peer_latency_p50", "peer_latency_p99", "peer_wal", "peer_commits", "peer_cpu"}
     for name in ("partita", "hand-written"):
         assert {line["figure"] for line in lines if line["setting"]["peer"] == name} == both
     assert all(line["value"] > 0 for line in lines)

@@ -12,6 +12,7 @@ import { Ends, QUEUE, STEPS, load, serve, version } from "../process.mjs";
 
 const CONCURRENT = 24;
 const SUBMITTED = 500;
+const LOCAL = CONCURRENT + 1;
 const { Logger, makeWorkerUtils, run, runMigrations } = await load("graphile-worker");
 const logger = new Logger(() => (level, message) => level === "error" && console.error(message));
 const connectionString = process.env.PEER_URL;
@@ -24,7 +25,7 @@ class GraphileWorker {
   about() {
     return {
       version: version("graphile-worker"),
-      setting: { concurrentJobs: CONCURRENT, localQueue: 500, completeJobBatchDelay: 0, added_at_once: SUBMITTED },
+      setting: { concurrentJobs: CONCURRENT, localQueue: LOCAL, completeJobBatchDelay: 0, added_at_once: SUBMITTED },
       steps: QUEUE,
       open: "SELECT EXISTS (SELECT FROM graphile_worker._private_jobs)",
       finished: null,
@@ -39,7 +40,7 @@ class GraphileWorker {
     this.utils = await makeWorkerUtils({ connectionString, logger });
     if (role === "submit") return () => this.utils.release();
     const tasks = Object.fromEntries(this.steps.map((_, step) => [name(step), this.task(step)]));
-    const queue = role === "work" ? { size: 500, refetchDelay: { durationMs: 10 } } : { size: -1 };
+    const queue = role === "work" ? { size: LOCAL, refetchDelay: { durationMs: 10 } } : { size: -1 };
     const worker = {
       connectionString,
       concurrentJobs: CONCURRENT,
