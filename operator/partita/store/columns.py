@@ -26,7 +26,7 @@ def arrays(rows: Sequence[Row]) -> list[Row]:
     """The rows as one array a column. A column that is null in every row becomes an empty array, which costs nothing
     to send and which ``unnest`` fills up with nulls."""
     length = len(rows)
-    return [() if column.count(None) == length else column for column in zip(*rows, strict=True)]
+    return [() if column[0] is None and column.count(None) == length else column for column in zip(*rows, strict=True)]
 
 
 def error_text(error: ErrorInfo | None) -> str | None:
@@ -75,8 +75,8 @@ def run_row(run: RunRow, output: Payload | None) -> Row:
         run.applied_suspend,
         run.applied_cancel,
         ",".join(run.applied_cancel_nodes) or None,
-        run.status.value,
-        run.stage.value,
+        run.status,
+        run.stage,
         run.reason,
         run.pending_outcome,
         orjson.dumps(dict(run.retry_counts)).decode() if run.retry_counts else None,
@@ -106,7 +106,7 @@ def task_row(run_id: UUID, task: TaskRow, queue: str | None) -> Row:
         task.finished_at,
         task.fired,
         task.stepped_over,
-        task.state.value,
+        task.state,
         orjson.dumps(dict(task.retries)).decode() if task.retries else None,
         None if task.route is None else ",".join(task.route),
         _text(task.output),
@@ -160,7 +160,7 @@ def history_row(run: RunRow, entry: HistoryEntry) -> Row:
 
 def timer_row(run_id: UUID, timer: TimerRow) -> Row:
     """``put_timers``."""
-    return (run_id, timer.fire_at, timer.remaining_ms, timer.index, timer.kind.value, timer.node)
+    return (run_id, timer.fire_at, timer.remaining_ms, timer.index, timer.kind, timer.node)
 
 
 def wait_row(run_id: UUID, wait: WaitRow) -> Row:
@@ -202,7 +202,7 @@ def ending_row(run: RunRow, seq: int) -> Row:
         run.finished_at,
         run.generation,
         seq,
-        run.status.value,
+        run.status,
         run.namespace,
         run.definition,
         run.name,

@@ -9,11 +9,12 @@ not, so that one statement fits every change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from partita.domain.state.copies import copy_task
 from partita.domain.state.effects import Effects, Enqueue, HistoryEntry
 from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, Stage
 from partita.domain.state.slices import Slice
@@ -25,6 +26,8 @@ from partita.store.places import is_end_of_task, is_step_of_run
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
 
+_OWN_PLACES: Final = frozenset({"RunStarted", "RunFinished"})
+"""Events whose line of history may be left out."""
 _SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
 
@@ -61,7 +64,10 @@ def _stands_elsewhere(run: RunRow, entry: HistoryEntry) -> bool:
 
 def _end_of(effects: Effects) -> int:
     """Sequence number of the run's end."""
-    return next(entry.seq for entry in reversed(effects.history) if entry.event == "RunFinished")
+    for entry in reversed(effects.history):
+        if entry.event == "RunFinished":
+            return entry.seq
+    raise AssertionError("a run ended without a line of history")
 
 
 @dataclass(slots=True)
@@ -112,12 +118,13 @@ class Writes:
             else:
                 self.runs.append(columns.run_row(run, effects.output))
         self._clear(before, effects)
-        self._enqueue(before, effects, handed)
+        if effects.enqueue:
+            self._enqueue(before, effects, handed)
         self._tasks(before, effects)
         self._mail(effects)
-        self.history += [
-            columns.history_row(run, entry) for entry in effects.history if not _stands_elsewhere(run, entry)
-        ]
+        for entry in effects.history:
+            if entry.event not in _OWN_PLACES or not _stands_elsewhere(run, entry):
+                self.history.append(columns.history_row(run, entry))
         if run.status in TERMINAL and (before.run is None or before.run.status not in TERMINAL):
             if not run.subflow:
                 self.endings.append(columns.ending_row(run, _end_of(effects)))
@@ -135,11 +142,15 @@ class Writes:
         if effects.clear:
             self._clear_run(before, effects)
             return
-        self._clear_ready(run_id, before, effects.drop_work)
-        self.clear_leases += [(run_id, key.node, key.index) for key in effects.drop_work]
-        self.clear_timers += [(run_id, key.kind.value, key.node, key.index) for key in effects.drop_timers]
-        self.clear_waits += [(run_id, key.node, key.index, None) for key in effects.drop_waits]
-        self.clear_waits += [(run_id, wait.node, wait.index, wait.child) for wait in effects.drop_child_waits]
+        if effects.drop_work:
+            self._clear_ready(run_id, before, effects.drop_work)
+            self.clear_leases += [(run_id, key.node, key.index) for key in effects.drop_work]
+        if effects.drop_timers:
+            self.clear_timers += [(run_id, key.kind.value, key.node, key.index) for key in effects.drop_timers]
+        if effects.drop_waits:
+            self.clear_waits += [(run_id, key.node, key.index, None) for key in effects.drop_waits]
+        if effects.drop_child_waits:
+            self.clear_waits += [(run_id, wait.node, wait.index, wait.child) for wait in effects.drop_child_waits]
 
     def _clear_run(self, before: Slice, effects: Effects) -> None:
         """What an ended run may have left. When all its active nodes were loaded it is known what cannot be there."""
@@ -165,7 +176,7 @@ class Writes:
         for key, enqueue in effects.enqueue.items():
             task = effects.tasks.get(key)
             if task is None:
-                task = effects.tasks[key] = replace(before.tasks[key])
+                task = effects.tasks[key] = copy_task(before.tasks[key])
             lease = handed.get(key)
             if lease is None:
                 task.ready_key = self._ready(effects, enqueue)
@@ -197,10 +208,14 @@ class Writes:
 
     def _mail(self, effects: Effects) -> None:
         run_id = effects.run.id
-        self.timers += [columns.timer_row(run_id, timer) for timer in effects.timers.values()]
-        self.waits += [columns.wait_row(run_id, wait) for wait in effects.waits]
-        self.signals += [columns.signal_row(run_id, signal, self.now) for signal in effects.record_signals]
-        self.consumed += [(run_id, one.signal_id, one.node, one.refused or None) for one in effects.consumed]
+        if effects.timers:
+            self.timers += [columns.timer_row(run_id, timer) for timer in effects.timers.values()]
+        if effects.waits:
+            self.waits += [columns.wait_row(run_id, wait) for wait in effects.waits]
+        if effects.record_signals:
+            self.signals += [columns.signal_row(run_id, signal, self.now) for signal in effects.record_signals]
+        if effects.consumed:
+            self.consumed += [(run_id, one.signal_id, one.node, one.refused or None) for one in effects.consumed]
 
     async def send(self, connection: Connection, sql: Sql) -> None:
         """Write everything. New runs have been inserted before."""
