@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from partita.cli import names, options
 from partita.cli.backend import Backend, NodeDetail, NodeQuery, PartlySubmittedError, RunDetail, Submitted
+from partita.cli.commands.bulk import Order, submit_inputs
 from partita.cli.connect import Target, on_backend
 from partita.cli.documents import read_documents
 from partita.cli.draw import drawing, node_picture, picture
@@ -26,16 +28,53 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    file: options.Manifest,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="YAML file with definitions and runs, - reads standard input; with --inputs a definition's name.",
+        ),
+    ],
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs",
+            metavar="FILE",
+            show_default=False,
+            help="JSON Lines, one input a line, each of which starts a run; - reads standard input. Database only.",
+        ),
+    ] = None,
+    idempotency_prefix: Annotated[
+        str,
+        typer.Option(
+            "--idempotency-prefix",
+            show_default=False,
+            help="With --inputs: a line's key is this and its number, so that a file sent twice starts nothing twice.",
+        ),
+    ] = "",
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", show_default=False, help="With --inputs: a tag of the runs; repeatable.")
+    ] = None,
     namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
     context: options.KubeContext = "",
 ) -> None:
-    """Deploy the definitions, then start the runs of a manifest file; all of it is checked first."""
-    documents = read_documents(file)
+    """Deploy the definitions, then start the runs of a manifest file; all of it is checked first.
+
+    With --inputs, start a run of a deployed definition for each line of a file, whatever becomes of the other lines.
+    """
     target = options.target(database_url, kubeconfig, context)
+    if inputs is not None:
+        order = Order(
+            definition=str(file), inputs=inputs, namespace=namespace, key_prefix=idempotency_prefix, tags=tags or ()
+        )
+        submit_inputs(target, order, output)
+        return
+    if idempotency_prefix or tags:
+        raise InvalidError("submit", (Problem("--inputs", "is not given; expected with --idempotency-prefix or --tag"),))
+    documents = read_documents(file)
 
     async def work(backend: Backend) -> list[Submitted]:
         return await backend.submit(namespace, documents)
