@@ -31,7 +31,7 @@ def submit(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE|NAME",
+            metavar="FILE",
             help="YAML file with definitions and runs, - reads standard input; with --inputs a definition's name.",
         ),
     ],
@@ -53,7 +53,8 @@ def submit(
         ),
     ] = "",
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", show_default=False, help="With --inputs: a tag of the runs; repeatable.")
+        list[str] | None,
+        typer.Option("--tag", show_default=False, help="With --inputs: a tag of the runs; repeatable."),
     ] = None,
     namespace: options.Namespace = "",
     output: options.Output = Format.TABLE,
@@ -73,7 +74,9 @@ def submit(
         submit_inputs(target, order, output)
         return
     if idempotency_prefix or tags:
-        raise InvalidError("submit", (Problem("--inputs", "is not given; expected with --idempotency-prefix or --tag"),))
+        raise InvalidError(
+            "submit", (Problem("--inputs", "is not given; expected with --idempotency-prefix or --tag"),)
+        )
     documents = read_documents(file)
 
     async def work(backend: Backend) -> list[Submitted]:
