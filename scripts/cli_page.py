@@ -43,11 +43,11 @@ Objects that the operator refused, or that wait for their definition, are no run
 the definition of every run (in the file, else where it goes) and checks its input, its key and its id as far as the
 place can tell; where a start fails nevertheless, the table of what was started comes before the error.
 
-`partita submit NAME --inputs FILE` starts a run of the deployed definition `NAME` for each line of `FILE`, JSON Lines of
-one input each, in transactions of hundreds (so that tens of thousands of runs take seconds). Each line is answered by
-itself; one that is refused stops no other, and the exit code is that of the first. With `--idempotency-prefix may-` the
-run of line 7 has the key `may-7`: a file that was sent in part, or whose answer was lost, is sent again as it is, and
-only what is missing starts. Up to 100 lines are listed, of more only those that were refused; `-o json` has them all.
+`partita submit NAME --inputs FILE` starts a run of the deployed definition `NAME` for each line of `FILE`, JSON Lines
+of one input each, in transactions of hundreds (so that tens of thousands of runs take seconds). Each line is answered
+by itself; one that is refused stops no other, and the exit code is that of the first. With `--idempotency-prefix may-`
+the run of line 7 has the key `may-7`: a file that was sent in part, or whose answer was lost, is sent again as it is,
+and only what is missing starts. Up to 100 lines are listed, of more only those that were refused; `-o json` has all.
 
 `partita signal` prints on standard output what became of the event: `Accepted` (kept until the run waits for it; a line
 says what it waits for instead), `Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time,
