@@ -172,7 +172,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and bounds so small that a list of few runs needs many."""
     monkeypatch.setattr(candidates, "_MOST", 5)
     monkeypatch.setattr(candidates, "_MOST_MERGED", 4)
-    monkeypatch.setattr(candidates, "_UNKNOWN", 1)
+    monkeypatch.setattr(candidates, "_FEW", 1)
     monkeypatch.setattr(candidates, "LOOKED_AT", 7)
     monkeypatch.setattr(lists, "_SPARE", 1)
     monkeypatch.setattr(lists, "ROWS", 9)
@@ -261,6 +261,7 @@ async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
     fetch = Database.fetch
 
     async def slow(self: Database, name: str, *values: object) -> Any:
+        """A run ends after each look."""
         rows = await fetch(self, name, *values)
         if name in {"list_open_runs", "list_person"}:
             await _finish_one(database, runs)

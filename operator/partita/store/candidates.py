@@ -1,6 +1,6 @@
 """Which runs may be in a list: streams of ids, newest first, and what several filters have in common.
 
-Purpose: the runs that fit a filter are found by indexes, month by month from the newest, and the rows of others are not
+Purpose: the runs that fit a filter are found by indexes, from the newest month on, and the rows of others are not
 looked at. Invariant: the ids that are handed out for a range hold every run of the range that fits, and perhaps some
 that do not (two labels that look alike, an earlier end of a run that was tried again); the run's own row decides.
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import orjson
@@ -32,11 +32,14 @@ _MOST: Final = 1_000
 """Ids of a window."""
 _MOST_MERGED: Final = 200
 """Ids of a window that is merged from many places of an index."""
-_UNKNOWN: Final = 100
-"""Candidates that may be left undecided for another stream before it is read further."""
+_FEW: Final = 100
+"""So many candidates are looked up one by one rather than compared with a further window of another stream."""
+_DENSE: Final = 8
+"""A stream of so many times as many ids as the rarest is not read on: to look a run up costs as much as so many ids."""
 _LABELS: Final = 5
 """Tags and attributes that are streams of their own; of more the row decides."""
-_LAST: Final = UUID(int=(1 << 128) - 1)
+Id: TypeAlias = bytes
+"""Of a run. Bytes order as ids do, and cost a fifth."""
 
 
 @dataclass(slots=True)
@@ -49,34 +52,45 @@ class Stream:
     size: int = 100
     """Ids of the next window."""
     most: int = _MOST
-    monthly: bool = False
-    """Whether the block also takes the month's range."""
-    ids: list[UUID] = field(default_factory=list)
-    known: set[UUID] = field(default_factory=set)
-    reach: UUID = _LAST
+    ids: list[Id] = field(default_factory=list)
+    known: set[Id] = field(default_factory=set)
+    reach: Id = b""
     """Every id of the stream from here on is known, as far as the last reset."""
+    dense: bool = False
+    """Whether it is left to the runs' rows."""
     fetched: int = 0
     """Ids that were read in all."""
 
-    def reset(self, high: UUID) -> None:
+    def reset(self, high: Id) -> None:
         """Begin anew below this id."""
         self.ids, self.known, self.reach = [], set(), high
 
-    def drop(self, high: UUID) -> None:
+    def drop(self, high: Id) -> None:
         """Forget ids that have been dealt with: those from ``high`` on."""
         self.ids = [run_id for run_id in self.ids if run_id < high]
         self.known = set(self.ids)
         self.reach = min(self.reach, high)
 
-    async def read(self, database: Database, low: UUID, month: Month | None) -> None:
+    def may_have(self, run_id: Id) -> bool:
+        """Whether the stream has the id, as far as is known."""
+        return run_id < self.reach or run_id in self.known
+
+    async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
-        bounds = (month.lower, month.upper) if self.monthly and month else ()
-        rows = await database.fetch(self.block, low, self.reach, self.size, *self.values, *bounds)
-        found = [UUID(int=row[0].int) for row in rows]
-        self.fetched += len(found)
-        self.reach = found[-1] if len(found) >= self.size else low
+        rows = await database.fetch(self.block, *self._window(low), *self.values)
+        self._add([row[0] for row in rows])
+        self.reach = rows[-1][0] if len(rows) >= self.size else low
+        self._grow()
+
+    def _window(self, low: Id) -> tuple[UUID, UUID, int]:
+        return UUID(bytes=low), UUID(bytes=self.reach), self.size
+
+    def _add(self, found: list[Id]) -> None:
         self.ids += found
         self.known.update(found)
+        self.fetched += len(found)
+
+    def _grow(self) -> None:
         self.size = max(self.size, min(self.size * _GROWTH, self.most))
 
 
@@ -84,18 +98,13 @@ class Stream:
 class OpenRuns(Stream):
     """Unfinished runs, of which no more than ``LOOKED_AT`` are looked at for a window."""
 
-    async def read(self, database: Database, low: UUID, month: Month | None) -> None:
+    async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
-        del month
-        rows = await database.fetch(self.block, low, self.reach, self.size, LOOKED_AT, *self.values)
-        found = [UUID(int=row["id"].int) for row in rows]
-        fitting = [run_id for run_id, row in zip(found, rows, strict=True) if row["fits"]]
-        whole = len(found) < self.size and not any(row["edge"] for row in rows)
-        self.fetched += len(found)
-        self.reach = low if whole else found[-1]
-        self.ids += fitting
-        self.known.update(fitting)
-        self.size = max(self.size, min(self.size * _GROWTH, self.most))
+        rows = await database.fetch(self.block, *self._window(low), LOOKED_AT, *self.values)
+        self._add([row["id"] for row in rows if row["fits"]])
+        whole = len(rows) < self.size and not any(row["edge"] for row in rows)
+        self.reach = low if whole else rows[-1]["id"]
+        self._grow()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +121,30 @@ class Streams:
         return sum(stream.fetched for stream in (*self.all_of, *self.any_of))
 
 
-def streams(query: RunFilter, size: int) -> Streams:
-    """The streams of a filter; the first windows have ``size`` ids."""
+def streams(query: RunFilter, size: int, months: Sequence[Month]) -> Streams:
+    """The streams of a filter; the first windows have ``size`` ids. ``months``: those that have runs, newest first."""
     if query.parent is not None:
         return Streams((Stream("list_children", (query.parent,), size),), ())
     statuses = frozenset(query.statuses or RunStatus)
     ends = [status.value for status in RunStatus if status in statuses & TERMINAL]
     opened = (_open_runs(query, size),) if statuses - TERMINAL else ()
-    ended = _ended(query, ends, size) if ends else ()
+    ended = _ended(query, ends, size, months) if ends else ()
     if ends and not ended:
         if not query.statuses:
             return Streams((Stream("list_all", (), size),), ())
-        ended = (_merged("list_ended", (ends,), size),)
+        ended = (_merged("list_ended", (ends,), size, months),)
     indexed = [stream for stream in ended if stream.block in {"list_person", "list_label"}]
     old = (Stream("list_unlisted", (), size),) if indexed else ()
     return Streams(ended, opened + old)
+
+
+def needs_months(query: RunFilter) -> bool:
+    """Whether a stream of the filter walks through the months by itself."""
+    walked = query.namespace is None or query.definition is None
+    alone = query.started_by or query.tags or query.attributes or not query.statuses
+    some = not query.statuses or not TERMINAL.isdisjoint(query.statuses)
+    named = query.namespace is not None or query.definition is not None
+    return query.parent is None and some and walked and (named or not alone)
 
 
 def _open_runs(query: RunFilter, size: int) -> Stream:
@@ -134,22 +152,23 @@ def _open_runs(query: RunFilter, size: int) -> Stream:
     return OpenRuns("list_open_runs", values, size)
 
 
-def _ended(query: RunFilter, ends: list[str], size: int) -> tuple[Stream, ...]:
-    """Streams of ends; none where only the status or nothing is asked for."""
-    found: list[Stream] = []
+def _ended(query: RunFilter, ends: list[str], size: int, months: Sequence[Month]) -> tuple[Stream, ...]:
+    """Streams of ends, those first that tend to be rare; none where only the status or nothing is asked for."""
+    found = [Stream("list_label", (ends, label), size) for label in _labels(query)[:_LABELS]]
+    if query.started_by:
+        found.append(Stream("list_person", (ends, query.started_by), size))
     if query.namespace is not None and query.definition is not None:
         found.append(Stream("list_place", (ends, query.namespace, query.definition), size))
     elif query.namespace is not None:
-        found.append(_merged("list_namespace", (ends, query.namespace), size))
+        found.append(_merged("list_namespace", (ends, query.namespace), size, months))
     elif query.definition is not None:
-        found.append(_merged("list_definition", (ends, query.definition), size))
-    if query.started_by:
-        found.append(Stream("list_person", (ends, query.started_by), size))
-    return (*found, *(Stream("list_label", (ends, label), size) for label in _labels(query)[:_LABELS]))
+        found.append(_merged("list_definition", (ends, query.definition), size, months))
+    return tuple(found)
 
 
-def _merged(block: str, values: tuple[object, ...], size: int) -> Stream:
-    return Stream(block, values, size, max(size, _MOST_MERGED), monthly=True)
+def _merged(block: str, values: tuple[object, ...], size: int, months: Sequence[Month]) -> Stream:
+    bounds = ([month.lower for month in months], [month.upper for month in months])
+    return Stream(block, (*values, *bounds), size, max(size, _MOST_MERGED))
 
 
 def _labels(query: RunFilter) -> list[str]:
@@ -169,71 +188,66 @@ def attributes_text(query: RunFilter) -> str | None:
 
 
 async def candidates(
-    database: Database, chosen: Streams, low: UUID, high: UUID, months: Sequence[Month]
+    database: Database, chosen: Streams, low: UUID, high: UUID
 ) -> AsyncIterator[tuple[list[UUID], UUID]]:
-    """Ids between ``low`` and ``high`` that may be in the list, newest first, and down to where they are complete.
-
-    ``months``: those that have runs, newest first; each step is within one.
-    """
-    for stream in chosen.any_of:
-        stream.reset(high)
-    for month in months:
-        bottom, top = max(low, month.lower), min(high, month.upper)
-        for stream in chosen.all_of:
-            stream.reset(top)
-        while bottom < top:
-            found, top = await _step(database, chosen, (low, bottom, top), month)
-            yield found, top
+    """Ids between ``low`` and ``high`` that may be in the list, newest first, and down to where they are complete."""
+    bottom, top = low.bytes, high.bytes
+    for stream in (*chosen.all_of, *chosen.any_of):
+        stream.reset(top)
+    while bottom < top:
+        found, top = await _step(database, chosen, bottom, top)
+        yield [UUID(bytes=run_id) for run_id in sorted(found, reverse=True)], UUID(bytes=top)
 
 
-async def _step(
-    database: Database, chosen: Streams, limits: tuple[UUID, UUID, UUID], month: Month
-) -> tuple[list[UUID], UUID]:
-    """The next candidates below the last of ``limits``, and how far down they are complete."""
-    low, bottom, top = limits
+async def _step(database: Database, chosen: Streams, bottom: Id, top: Id) -> tuple[set[Id], Id]:
+    """The next candidates below ``top``, and how far down they are complete."""
     reach = bottom
     for stream in chosen.any_of:
         if stream.reach >= top:
-            await stream.read(database, low, None)
+            await stream.read(database, bottom)
             for later in chosen.all_of:
                 later.reset(top)
         reach = max(reach, stream.reach)
-    found: set[UUID] = set()
+    found: set[Id] = set()
     if chosen.all_of:
-        reach, found = await _common(database, chosen.all_of, (bottom, top, reach), month)
+        rarest = await _rarest(database, chosen.all_of, bottom, top)
+        reach = max(reach, rarest.reach)
+        found = await _common(database, chosen.all_of, rarest, bottom, reach)
     for stream in chosen.any_of:
         found.update(run_id for run_id in stream.ids if reach <= run_id < top)
     for stream in (*chosen.all_of, *chosen.any_of):
         stream.drop(reach)
-    return sorted(found, reverse=True), reach
+    return found, reach
 
 
-async def _common(
-    database: Database, every: tuple[Stream, ...], limits: tuple[UUID, UUID, UUID], month: Month
-) -> tuple[UUID, set[UUID]]:
-    """What every stream has, or may have, and how far down; not further than the last of ``limits``."""
-    bottom, top, least = limits
+async def _rarest(database: Database, every: tuple[Stream, ...], bottom: Id, top: Id) -> Stream:
+    """The stream that reaches furthest down. Once one has few ids down to the end, no other needs to be read."""
+    rarest = None
     for stream in every:
+        if stream.dense:
+            continue
         if stream.reach >= top:
-            await stream.read(database, bottom, month)
-    rarest = min(every, key=lambda stream: stream.reach)
-    reach = max(rarest.reach, least)
+            await stream.read(database, bottom)
+        if rarest is None or (stream.reach, len(stream.ids)) < (rarest.reach, len(rarest.ids)):
+            rarest = stream
+        if rarest.reach <= bottom and len(rarest.ids) <= _FEW:
+            break
+    assert rarest is not None  # noqa: S101  # for the type checker: the rarest is never dense
+    return rarest
+
+
+async def _common(database: Database, every: tuple[Stream, ...], rarest: Stream, bottom: Id, reach: Id) -> set[Id]:
+    """What the rarest stream has down to ``reach`` and every other one has, or may have."""
     found = {run_id for run_id in rarest.ids if run_id >= reach}
     for stream in every:
-        if stream is not rarest:
-            found = await _struck(database, stream, found, (bottom, reach), month)
-    return reach, found
-
-
-async def _struck(
-    database: Database, stream: Stream, found: set[UUID], limits: tuple[UUID, UUID], month: Month
-) -> set[UUID]:
-    """Candidates without those that a stream is known not to have; it is read further while it would decide many."""
-    bottom, reach = limits
-    for _ in range(_GROWTH):
-        found = {run_id for run_id in found if run_id < stream.reach or run_id in stream.known}
-        undecided = sum(run_id < stream.reach for run_id in found)
-        if undecided <= _UNKNOWN or stream.reach <= reach:
-            break
-        await stream.read(database, bottom, month)
-    return {run_id for run_id in found if run_id < stream.reach or run_id in stream.known}
+        if stream is rarest:
+            continue
+        for _ in range(_DENSE):
+            undecided = sum(run_id < stream.reach for run_id in found)
+            if undecided <= _FEW or stream.reach <= reach or stream.dense:
+                break
+            stream.dense = bool(stream.ids) and (len(found) - undecided) * _DENSE < len(found)
+            if not stream.dense:
+                await stream.read(database, bottom)
+        found = set(filter(stream.may_have, found))
+    return found

@@ -12,9 +12,10 @@ statement stands in an explicit transaction, and planner options are set by SET 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 import asyncpg
@@ -40,6 +41,10 @@ PLANNER: Final = (
 """Options of a coordinator's session. Plans must not depend on statistics, which are missing on the first of a month;
 ``jit`` because a forbidden plan's penalty looks like a cost that is worth compiling; the timeout because a process that
 is frozen inside a transaction would keep its runs locked."""
+READS: Final = MappingProxyType({"plan_cache_mode": "force_generic_plan", "enable_sort": "off", "jit": "off"})
+"""Options of a session of the pool. With two years of months to choose from, planning a read takes longer than reading;
+and what an average value has few of, some value has a million of: rows are to come in the order of an index, up to a
+limit, and never to be sorted. A sort that is needed anyway is still done."""
 _CACHE: Final = 512
 """Prepared statements that a connection keeps: more than there are blocks."""
 
@@ -64,7 +69,7 @@ class Database:
             min_size=0,
             max_size=settings.read_connections,
             reset=_nothing_to_reset,
-            **_options(settings, application),
+            **_options(settings, application, READS),
         )
         try:
             await pool
@@ -247,8 +252,10 @@ class Dedicated:
                 await connection.close(timeout=2)
 
 
-def _options(settings: DatabaseSettings, application: str) -> dict[str, Any]:
-    """Arguments of asyncpg.connect, for direct connections and for those behind a proxy."""
+def _options(
+    settings: DatabaseSettings, application: str, session: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Arguments of asyncpg.connect, for direct connections, with these options, and for those behind a proxy."""
     timeout = settings.statement_timeout_ms / 1000 if settings.statement_timeout_ms else None
     options: dict[str, Any] = {"timeout": settings.connect_timeout_ms / 1000, "command_timeout": timeout}
     if settings.pooled:
@@ -257,7 +264,7 @@ def _options(settings: DatabaseSettings, application: str) -> dict[str, Any]:
         **options,
         "statement_cache_size": _CACHE,
         "max_cached_statement_lifetime": 0,
-        "server_settings": {"application_name": application},
+        "server_settings": {"application_name": application, **session},
     }
 
 

@@ -21,7 +21,7 @@ async def fill(database: Database, *, most: int = 1_000) -> int:
         done = len(await connection.fetch(sql("list_fill_open"), most))
         newest = await connection.fetch(sql("list_unlisted"), UUID(int=0), UUID(int=(1 << 128) - 1), 1)
         if newest and done < most:
-            month = Month.of(UUID(int=newest[0]["id"].int))
+            month = Month.of(UUID(bytes=newest[0][0]))
             done += len(await connection.fetch(sql("list_fill"), month.lower, month.upper, most - done))
         return done
 

@@ -8,12 +8,12 @@ number of rows; where filters that are common by themselves fit no run together,
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-from partita.domain.ids import Month, bounds, make_id, time_of, to_milliseconds
-from partita.store.candidates import attributes_text, candidates, streams, tags_text
+from partita.domain.ids import Month, make_id, time_of, to_milliseconds
+from partita.store.candidates import attributes_text, candidates, needs_months, streams, tags_text
 from partita.store.database import Database
 from partita.store.reads import run_view
 from partita.store.views import RunCount, RunFilter, RunPage, RunView
@@ -25,6 +25,8 @@ IDS: Final = 20_000
 """Entries of indexes that a page reads."""
 _AHEAD_MS: Final = 32 * 86_400_000
 """Runs are dated at most so far ahead of the database's clock."""
+_COUNTED: Final = 1_000
+"""Ids that are counted at a time."""
 _SPARE: Final = 10
 """Ids that are read beyond a page, for those that turn out not to fit."""
 _FIRST: Final = UUID(int=0)
@@ -34,10 +36,10 @@ _LAST: Final = UUID(int=(1 << 128) - 1)
 async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cursor: UUID | None = None) -> RunPage:
     """The next page of runs, newest first, at most ``limit``."""
     found: list[RunView] = []
-    chosen = streams(query, limit + _SPARE)
     rows, most = 0, max(CHILD_ROWS if query.parent else ROWS, 2 * limit)
-    low, high, months = await _range(database, query, cursor)
-    async for ids, reach in candidates(database, chosen, low, high, months):
+    low, high = _range(query, cursor)
+    chosen = streams(query, limit + _SPARE, await _months(database, query, low, high))
+    async for ids, reach in candidates(database, chosen, low, high):
         for part in _parts(ids, limit + _SPARE):
             found += await _rows(database, query, part)
             rows += len(part)
@@ -45,7 +47,7 @@ async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cu
                 return RunPage(tuple(found[:limit]), found[limit - 1].id)
             if rows >= most:
                 return RunPage(tuple(found), part[-1])
-        if chosen.fetched >= max(IDS, 2 * limit):
+        if chosen.fetched >= max(IDS, 2 * limit) and reach > low:
             return RunPage(tuple(found), reach)
     return RunPage(tuple(found), None)
 
@@ -53,45 +55,43 @@ async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cu
 async def count_runs(database: Database, query: RunFilter, *, most: int = 10_000) -> RunCount:
     """How many runs fit, counted up to ``most``, and no further than that takes ten times as many rows."""
     found = rows = 0
-    chosen = streams(query, 1_000)
-    low, high, months = await _range(database, query, None)
-    async for ids, _ in candidates(database, chosen, low, high, months):
-        for part in _parts(ids, 1_000):
-            found += await database.fetchval("list_count", part, *bounds(part), *_filters(query))
+    low, high = _range(query, None)
+    chosen = streams(query, _COUNTED, await _months(database, query, low, high))
+    async for ids, _ in candidates(database, chosen, low, high):
+        for part in _parts(ids, _COUNTED):
+            found += await database.fetchval("list_count", part, *_filters(query))
             rows += len(part)
         if found > most or max(rows, chosen.fetched // 10) > 10 * most:
             return RunCount(min(found, most), exact=False)
     return RunCount(min(found, most), exact=found <= most)
 
 
-async def _range(database: Database, query: RunFilter, cursor: UUID | None) -> tuple[UUID, UUID, list[Month]]:
-    """Ids from the first (included) to the last (excluded) that can be in the list, and the months that have any."""
-    records = await database.fetch("list_months", database.sql.schema)
-    if not records:
-        return _FIRST, _FIRST, []
-    ahead = make_id(to_milliseconds(records[0]["now"]) + _AHEAD_MS, 0)
+def _range(query: RunFilter, cursor: UUID | None) -> tuple[UUID, UUID]:
+    """Ids from the first (included) to the last (excluded) that can be in the list."""
     low = make_id(to_milliseconds(query.created_from), 0) if query.created_from else _FIRST
     high = make_id(to_milliseconds(query.created_before), 0) if query.created_before else _LAST
     if query.parent is not None:  # its children are younger, but its own id may be dated ahead of the clock
         low = max(low, make_id(max(0, to_milliseconds(time_of(query.parent)) - _AHEAD_MS), 0))
-    low, high = _floor(low), _floor(min(high, cursor or _LAST, ahead))
-    months = [Month.parse(record["month"]) for record in records]
-    return low, high, [month for month in months if month.lower < high and month.upper > low]
+    return low, high if cursor is None else min(high, UUID(int=cursor.int))
 
 
-def _floor(run_id: UUID) -> UUID:
-    """The driver's own kind of UUID compares only with its like."""
-    return UUID(int=run_id.int)
+async def _months(database: Database, query: RunFilter, low: UUID, high: UUID) -> list[Month]:
+    """The months of the range that have ends, where the streams need to know them."""
+    if not needs_months(query):
+        return []
+    months = [Month.parse(row["month"]) for row in await database.fetch("list_months", database.sql.schema)]
+    return [month for month in months if month.lower < high and month.upper > low]
 
 
-def _parts(ids: list[UUID], size: int) -> list[list[UUID]]:
-    """The ids in pieces that a page may need, each of one month."""
-    months = (list(group) for _, group in groupby(ids, key=Month.of))
-    return [month[start : start + size] for month in months for start in range(0, len(month), size)]
+def _parts(ids: list[UUID], size: int) -> Iterator[list[UUID]]:
+    """The ids in pieces that become larger, as a page may need only the first."""
+    while ids:
+        yield ids[:size]
+        ids, size = ids[size:], size * 4
 
 
 async def _rows(database: Database, query: RunFilter, ids: list[UUID]) -> list[RunView]:
-    return [run_view(row) for row in await database.fetch("list_rows", ids, *bounds(ids), *_filters(query))]
+    return [run_view(row) for row in await database.fetch("list_rows", ids, *_filters(query))]
 
 
 def _filters(query: RunFilter) -> tuple[object, ...]:

@@ -1,23 +1,24 @@
 -- Lists of runs: where the ids come from, and the rows that are shown (see lists.py).
 --
--- Each block but the first two and the last gives at most $3 ids between $1 (included) and $2 (excluded), newest first,
--- where both are of one month. Each reads an index whose columns before the run are known, so that the ids it wants stand
--- side by side. Statuses are those of ends; each is read by itself, and what was read is merged.
+-- Each list_… that gives ids gives at most $3 between $1 (included) and $2 (excluded), newest first, as bytes, which
+-- compare as ids do and cost the client a fifth. Each reads an index whose columns before the run are known, so that the
+-- ids it wants stand side by side; months are read one after the other, from the newest, until there are enough. Statuses
+-- are those of ends; each is read by itself, and what was read is merged.
 
 -- name: list_months
--- Months that have runs, newest first, and the database's clock.
-SELECT right(c.relname::text, 6) AS month, clock_timestamp() AS now
+-- Months that have ends, newest first.
+SELECT right(c.relname::text, 6) AS month
 FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid
 JOIN pg_class p ON p.oid = i.inhparent
 JOIN pg_namespace n ON n.oid = p.relnamespace
-WHERE n.nspname = $1::text AND p.relname = 'workflow_runs'
+WHERE n.nspname = $1::text AND p.relname = 'run_endings'
 ORDER BY c.relname DESC
 
 -- name: list_open_runs
 -- Unfinished runs of any month that may fit: of those that a process of schema version 2 started, every one may. At most
 -- $4 rows are looked at; the last of them is an edge: no id below it is known.
-SELECT id, fits, n = $4 AS edge
+SELECT uuid_send(id) AS id, fits, n = $4 AS edge
 FROM (
     SELECT run_id AS id, row_number() OVER (ORDER BY run_id DESC) AS n,
            subflow IS NULL
@@ -37,20 +38,20 @@ LIMIT $3
 
 -- name: list_all
 -- Whatever they are, runs of subflows too.
-SELECT id FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+SELECT uuid_send(id) FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
 
 -- name: list_children
 -- Children of run $4, those of subflows too.
-SELECT id FROM :"schema".workflow_runs WHERE parent_id = $4 AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+SELECT uuid_send(id) FROM :"schema".workflow_runs WHERE parent_id = $4 AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
 
 -- name: list_unlisted
 -- Ends that nobody has written down who started the run for.
-SELECT run_id AS id FROM :"schema".run_endings
+SELECT uuid_send(run_id) FROM :"schema".run_endings
 WHERE started_by IS NULL AND run_id >= $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3
 
 -- name: list_place
 -- Of definition $6 in namespace $5.
-SELECT ending.id
+SELECT uuid_send(ending.id)
 FROM unnest($4::text[]) AS wanted (status)
 CROSS JOIN LATERAL (
     SELECT run_id AS id FROM :"schema".run_endings AS row
@@ -62,7 +63,7 @@ LIMIT $3
 
 -- name: list_person
 -- Started by $5.
-SELECT ending.id
+SELECT uuid_send(ending.id)
 FROM unnest($4::text[]) AS wanted (status)
 CROSS JOIN LATERAL (
     SELECT run_id AS id FROM :"schema".run_endings AS row
@@ -75,7 +76,7 @@ LIMIT $3
 
 -- name: list_label
 -- With the tag #tag or the attribute name=value.
-SELECT ending.id
+SELECT uuid_send(ending.id)
 FROM unnest($4::text[]) AS wanted (status)
 CROSS JOIN LATERAL (
     SELECT run_id AS id FROM :"schema".run_labels AS row
@@ -87,164 +88,178 @@ ORDER BY ending.id DESC
 LIMIT $3
 
 -- name: list_namespace
--- Of namespace $5: its definitions one after the other, from one entry of the index to the next, between $6 and $7, which
--- are the month; then the newest runs of those that have the newest.
-WITH RECURSIVE place AS (
-    SELECT wanted.status, first.definition
-    FROM unnest($4::text[]) AS wanted (status)
-    CROSS JOIN LATERAL (
-        SELECT definition FROM :"schema".run_endings AS row
-        WHERE row.status = wanted.status AND row.namespace = $5 AND row.run_id >= $6 AND row.run_id < $7
-        ORDER BY row.definition LIMIT 1
-    ) AS first
-    UNION ALL
-    SELECT place.status, next.definition
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT definition FROM :"schema".run_endings AS row
-        WHERE row.status = place.status AND row.namespace = $5 AND row.definition > place.definition
-          AND row.run_id >= $6 AND row.run_id < $7
-        ORDER BY row.definition LIMIT 1
-    ) AS next
-), head AS (
-    SELECT place.status, place.definition
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT run_id FROM :"schema".run_endings AS row
-        WHERE row.status = place.status AND row.namespace = $5 AND row.definition = place.definition
-          AND row.run_id >= $1 AND row.run_id < $2
-        ORDER BY row.run_id DESC LIMIT 1
-    ) AS newest
-    ORDER BY newest.run_id DESC
-    LIMIT $3
-)
-SELECT ending.id
-FROM head
+-- Of namespace $5, in the months from $6 to $7, the newest first. In each, its definitions are walked through from one
+-- entry of the index to the next; then the newest runs are read of those that have the newest.
+SELECT uuid_send(found.id)
+FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
 CROSS JOIN LATERAL (
-    SELECT run_id AS id FROM :"schema".run_endings AS row
-    WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
-      AND row.run_id >= $1 AND row.run_id < $2
-    ORDER BY row.run_id DESC LIMIT $3
-) AS ending
-ORDER BY ending.id DESC
+    WITH RECURSIVE place AS (
+        SELECT wanted.status, first.definition
+        FROM unnest($4::text[]) AS wanted (status)
+        CROSS JOIN LATERAL (
+            SELECT definition FROM :"schema".run_endings AS row
+            WHERE row.status = wanted.status AND row.namespace = $5 AND row.run_id >= month.lower AND row.run_id < month.upper
+            ORDER BY row.definition LIMIT 1
+        ) AS first
+        UNION ALL
+        SELECT place.status, next.definition
+        FROM place
+        CROSS JOIN LATERAL (
+            SELECT definition FROM :"schema".run_endings AS row
+            WHERE row.status = place.status AND row.namespace = $5 AND row.definition > place.definition
+              AND row.run_id >= month.lower AND row.run_id < month.upper
+            ORDER BY row.definition LIMIT 1
+        ) AS next
+    ), head AS (
+        SELECT place.status, place.definition
+        FROM place
+        CROSS JOIN LATERAL (
+            SELECT run_id FROM :"schema".run_endings AS row
+            WHERE row.status = place.status AND row.namespace = $5 AND row.definition = place.definition
+              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+            ORDER BY row.run_id DESC LIMIT 1
+        ) AS newest
+        ORDER BY newest.run_id DESC
+        LIMIT $3
+    )
+    SELECT ending.id
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id FROM :"schema".run_endings AS row
+        WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
+          AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS ending
+    ORDER BY ending.id DESC
+    LIMIT $3
+) AS found
 LIMIT $3
 
 -- name: list_definition
 -- Of definition $5 in every namespace, in the same way.
-WITH RECURSIVE place AS (
-    SELECT wanted.status, first.namespace
-    FROM unnest($4::text[]) AS wanted (status)
-    CROSS JOIN LATERAL (
-        SELECT namespace FROM :"schema".run_endings AS row
-        WHERE row.status = wanted.status AND row.run_id >= $6 AND row.run_id < $7
-        ORDER BY row.namespace LIMIT 1
-    ) AS first
-    UNION ALL
-    SELECT place.status, next.namespace
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT namespace FROM :"schema".run_endings AS row
-        WHERE row.status = place.status AND row.namespace > place.namespace AND row.run_id >= $6 AND row.run_id < $7
-        ORDER BY row.namespace LIMIT 1
-    ) AS next
-), head AS (
-    SELECT place.status, place.namespace
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT run_id FROM :"schema".run_endings AS row
-        WHERE row.status = place.status AND row.namespace = place.namespace AND row.definition = $5
-          AND row.run_id >= $1 AND row.run_id < $2
-        ORDER BY row.run_id DESC LIMIT 1
-    ) AS newest
-    ORDER BY newest.run_id DESC
-    LIMIT $3
-)
-SELECT ending.id
-FROM head
+SELECT uuid_send(found.id)
+FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
 CROSS JOIN LATERAL (
-    SELECT run_id AS id FROM :"schema".run_endings AS row
-    WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = $5
-      AND row.run_id >= $1 AND row.run_id < $2
-    ORDER BY row.run_id DESC LIMIT $3
-) AS ending
-ORDER BY ending.id DESC
+    WITH RECURSIVE place AS (
+        SELECT wanted.status, first.namespace
+        FROM unnest($4::text[]) AS wanted (status)
+        CROSS JOIN LATERAL (
+            SELECT namespace FROM :"schema".run_endings AS row
+            WHERE row.status = wanted.status AND row.run_id >= month.lower AND row.run_id < month.upper
+            ORDER BY row.namespace LIMIT 1
+        ) AS first
+        UNION ALL
+        SELECT place.status, next.namespace
+        FROM place
+        CROSS JOIN LATERAL (
+            SELECT namespace FROM :"schema".run_endings AS row
+            WHERE row.status = place.status AND row.namespace > place.namespace
+              AND row.run_id >= month.lower AND row.run_id < month.upper
+            ORDER BY row.namespace LIMIT 1
+        ) AS next
+    ), head AS (
+        SELECT place.status, place.namespace
+        FROM place
+        CROSS JOIN LATERAL (
+            SELECT run_id FROM :"schema".run_endings AS row
+            WHERE row.status = place.status AND row.definition = $5 AND row.namespace = place.namespace
+              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+            ORDER BY row.run_id DESC LIMIT 1
+        ) AS newest
+        ORDER BY newest.run_id DESC
+        LIMIT $3
+    )
+    SELECT ending.id
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id FROM :"schema".run_endings AS row
+        WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
+          AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS ending
+    ORDER BY ending.id DESC
+    LIMIT $3
+) AS found
 LIMIT $3
 
 -- name: list_ended
--- Of every definition, in the same way. The month is $5 to $6.
-WITH RECURSIVE place AS (
-    SELECT wanted.status, first.namespace, first.definition
-    FROM unnest($4::text[]) AS wanted (status)
-    CROSS JOIN LATERAL (
-        SELECT namespace, definition FROM :"schema".run_endings AS row
-        WHERE row.status = wanted.status AND row.run_id >= $5 AND row.run_id < $6
-        ORDER BY row.namespace, row.definition LIMIT 1
-    ) AS first
-    UNION ALL
-    SELECT place.status, next.namespace, next.definition
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT namespace, definition FROM :"schema".run_endings AS row
-        WHERE row.status = place.status AND (row.namespace, row.definition) > (place.namespace, place.definition)
-          AND row.run_id >= $5 AND row.run_id < $6
-        ORDER BY row.namespace, row.definition LIMIT 1
-    ) AS next
-), head AS (
-    SELECT place.status, place.namespace, place.definition
-    FROM place
-    CROSS JOIN LATERAL (
-        SELECT run_id FROM :"schema".run_endings AS row
-        WHERE row.status = place.status AND row.namespace = place.namespace AND row.definition = place.definition
-          AND row.run_id >= $1 AND row.run_id < $2
-        ORDER BY row.run_id DESC LIMIT 1
-    ) AS newest
-    ORDER BY newest.run_id DESC
-    LIMIT $3
-)
-SELECT ending.id
-FROM head
+-- Of every definition, in the same way; the months are $5 to $6.
+SELECT uuid_send(found.id)
+FROM unnest($5::uuid[], $6::uuid[]) AS month (lower, upper)
 CROSS JOIN LATERAL (
-    SELECT run_id AS id FROM :"schema".run_endings AS row
-    WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
-      AND row.run_id >= $1 AND row.run_id < $2
-    ORDER BY row.run_id DESC LIMIT $3
-) AS ending
-ORDER BY ending.id DESC
+    WITH RECURSIVE place AS (
+        SELECT wanted.status, first.namespace, first.definition
+        FROM unnest($4::text[]) AS wanted (status)
+        CROSS JOIN LATERAL (
+            SELECT namespace, definition FROM :"schema".run_endings AS row
+            WHERE row.status = wanted.status AND row.run_id >= month.lower AND row.run_id < month.upper
+            ORDER BY row.namespace, row.definition LIMIT 1
+        ) AS first
+        UNION ALL
+        SELECT place.status, next.namespace, next.definition
+        FROM place
+        CROSS JOIN LATERAL (
+            SELECT namespace, definition FROM :"schema".run_endings AS row
+            WHERE row.status = place.status AND (row.namespace, row.definition) > (place.namespace, place.definition)
+              AND row.run_id >= month.lower AND row.run_id < month.upper
+            ORDER BY row.namespace, row.definition LIMIT 1
+        ) AS next
+    ), head AS (
+        SELECT place.status, place.namespace, place.definition
+        FROM place
+        CROSS JOIN LATERAL (
+            SELECT run_id FROM :"schema".run_endings AS row
+            WHERE row.status = place.status AND row.namespace = place.namespace AND row.definition = place.definition
+              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+            ORDER BY row.run_id DESC LIMIT 1
+        ) AS newest
+        ORDER BY newest.run_id DESC
+        LIMIT $3
+    )
+    SELECT ending.id
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id FROM :"schema".run_endings AS row
+        WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
+          AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS ending
+    ORDER BY ending.id DESC
+    LIMIT $3
+) AS found
 LIMIT $3
 
 -- name: list_rows
--- hot: pruned
--- Those runs of $1 (between $2 and $3) that the filter takes, newest first; a filter that is null takes every run, but
--- without a parent ($10) no run of a subflow. Payloads are left where they are, long errors too: their reason is shown.
+-- Those runs of $1 that the filter takes, newest first, each read in its month; a filter that is null takes every run, but
+-- without a parent ($8) no run of a subflow. Payloads are left where they are, long errors too: their reason is shown.
 SELECT run.id, namespace, name, definition, version, status, stage, generation, revision, cr_generation, reason, priority,
        active, done, total, created_at, started_at, finished_at, deadline_at, started_by, cr_uid, idempotency_key, tags,
        attributes, CASE WHEN pg_column_size(error_json) <= 1000 THEN error_json END AS error_json,
        NULL::json AS output_json, NULL::json AS context_json, parent_id, parent_node, parent_index, parent_attempt,
        subflow, depth
-FROM :"schema".workflow_runs AS run
-WHERE id = ANY ($1::uuid[]) AND id >= $2 AND id <= $3
-  AND ($4::text IS NULL OR namespace = $4)
-  AND ($5::text IS NULL OR definition = $5)
-  AND ($6::text[] IS NULL OR status = ANY ($6))
-  AND ($7::jsonb IS NULL OR tags @> $7)
-  AND ($8::jsonb IS NULL OR attributes @> $8)
-  AND ($9::text IS NULL OR started_by = $9)
-  AND CASE WHEN $10::uuid IS NULL THEN subflow IS NULL ELSE parent_id = $10 END
-ORDER BY id DESC
+FROM unnest($1::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT * FROM :"schema".workflow_runs AS row WHERE row.id = wanted.id LIMIT 1) AS run
+WHERE ($2::text IS NULL OR namespace = $2)
+  AND ($3::text IS NULL OR definition = $3)
+  AND ($4::text[] IS NULL OR status = ANY ($4))
+  AND ($5::jsonb IS NULL OR tags @> $5)
+  AND ($6::jsonb IS NULL OR attributes @> $6)
+  AND ($7::text IS NULL OR started_by = $7)
+  AND CASE WHEN $8::uuid IS NULL THEN subflow IS NULL ELSE parent_id = $8 END
+ORDER BY run.id DESC
 
 -- name: list_count
--- hot: pruned
 -- How many of these runs the filter takes.
 SELECT count(*)
-FROM :"schema".workflow_runs AS run
-WHERE id = ANY ($1::uuid[]) AND id >= $2 AND id <= $3
-  AND ($4::text IS NULL OR namespace = $4)
-  AND ($5::text IS NULL OR definition = $5)
-  AND ($6::text[] IS NULL OR status = ANY ($6))
-  AND ($7::jsonb IS NULL OR tags @> $7)
-  AND ($8::jsonb IS NULL OR attributes @> $8)
-  AND ($9::text IS NULL OR started_by = $9)
-  AND CASE WHEN $10::uuid IS NULL THEN subflow IS NULL ELSE parent_id = $10 END
+FROM unnest($1::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT * FROM :"schema".workflow_runs AS row WHERE row.id = wanted.id LIMIT 1) AS run
+WHERE ($2::text IS NULL OR namespace = $2)
+  AND ($3::text IS NULL OR definition = $3)
+  AND ($4::text[] IS NULL OR status = ANY ($4))
+  AND ($5::jsonb IS NULL OR tags @> $5)
+  AND ($6::jsonb IS NULL OR attributes @> $6)
+  AND ($7::text IS NULL OR started_by = $7)
+  AND CASE WHEN $8::uuid IS NULL THEN subflow IS NULL ELSE parent_id = $8 END
 
 -- name: list_fill
 -- Ends from before between $1 and $2, at most $3, newest first: who started the runs, and their labels. $1 and $2 are of

@@ -1,0 +1,208 @@
+"""What reading a list touches: one month at a time, by index, and no further than the page needs.
+
+Plans are those of the pool's sessions (generic ones), on 24 months of which one is full and one older one has a few
+rows; what PostgreSQL really did is read from EXPLAIN ANALYZE, as all months stand in a plan that reads one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import asyncpg
+import orjson
+import pytest
+
+from partita.domain.ids import Month, to_milliseconds
+from partita.settings import DatabaseSettings, RetentionSettings, Settings
+from partita.store import migrations, partitions
+from partita.store.database import READS, Connection
+from partita.store.sql import Sql, blocks
+from tests import postgres
+from tests.postgres import Cluster
+
+NOW: Final = Month(2031, 6)
+OLDER: Final = NOW.plus(-7)
+LIMIT: Final = 40
+DONE: Final = "ARRAY['Succeeded']"
+ENDS: Final = "ARRAY['Succeeded', 'Failed', 'Cancelled']"
+MONTHS: Final = ", ".join(
+    f"ARRAY[{', '.join(repr(str(bound)) for bound in bounds)}]::uuid[]"
+    for bounds in zip(*((month.lower, month.upper) for month in (NOW.plus(1 - n) for n in range(24))), strict=True)
+)
+RANGE: Final = f"'{NOW.plus(-24).lower}', '{NOW.plus(3).lower}', {LIMIT}"
+
+
+def _run(n: int) -> UUID:
+    """The n-th run of the full month."""
+    return UUID(f"{to_milliseconds(NOW.start) + n:012x}70008{n:015x}")
+
+
+COMMON: Final = {
+    "list_all": RANGE,
+    "list_place": f"{RANGE}, {DONE}, 'ns1', 'order'",
+    "list_person": f"{RANGE}, {DONE}, 'ann'",
+    "list_label": f"{RANGE}, {DONE}, '#eu'",
+    "list_namespace": f"{RANGE}, {DONE}, 'ns1', {MONTHS}",
+    "list_definition": f"{RANGE}, {DONE}, 'order', {MONTHS}",
+    "list_ended": f"{RANGE}, {DONE}, {MONTHS}",
+    "list_unlisted": RANGE,
+    "list_children": f"{RANGE}, '{_run(2)}'",
+}
+"""Calls that the full month fills."""
+RARE: Final = {
+    "list_place": f"{RANGE}, {ENDS}, 'once', 'once'",
+    "list_person": f"{RANGE}, {ENDS}, 'once'",
+    "list_label": f"{RANGE}, {ENDS}, '#once'",
+    "list_namespace": f"{RANGE}, {ENDS}, 'once', {MONTHS}",
+    "list_definition": f"{RANGE}, {ENDS}, 'once', {MONTHS}",
+}
+"""Calls for what only one older run has."""
+FILL: Final = """
+UPDATE partita.run_endings SET started_by = 'ann' WHERE run_id < (
+    SELECT run_id FROM partita.run_endings ORDER BY run_id LIMIT 1 OFFSET 15000);
+INSERT INTO partita.run_labels (run_id, label, status)
+SELECT run_id, ('x' || left(md5('#eu'), 16))::bit(64)::bigint, status FROM partita.run_endings;
+INSERT INTO partita.run_endings
+    (run_id, finished_at, generation, seq, status, namespace, definition, name, started_by)
+SELECT (lpad(to_hex($OLDER + n), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid, clock_timestamp(), 0, 6,
+       'Failed', CASE n WHEN 1 THEN 'once' ELSE 'ns1' END, CASE n WHEN 1 THEN 'once' ELSE 'order' END, '',
+       CASE n WHEN 1 THEN 'once' ELSE 'bob' END
+FROM generate_series(1, 5000) AS n;
+INSERT INTO partita.run_labels (run_id, label, status)
+SELECT run_id, ('x' || left(md5('#once'), 16))::bit(64)::bigint, status
+FROM partita.run_endings WHERE namespace = 'once';
+""".replace("$OLDER", str(to_milliseconds(OLDER.start)))
+
+
+@pytest.fixture(scope="module", params=["not analysed", "analysed"])
+def filled(request: pytest.FixtureRequest, postgres_cluster: Cluster, postgres_template: str) -> Iterator[str]:
+    """A database with 24 months of partitions, two of which have runs."""
+    with postgres.fresh_database(postgres_cluster, postgres_template) as url:
+        postgres.run(_fill(url, analysed=request.param == "analysed"))
+        yield url
+
+
+async def _fill(url: str, *, analysed: bool) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute("DROP SCHEMA partita CASCADE")
+    settings = Settings(
+        database=DatabaseSettings(url=url), retention=RetentionSettings(months_behind=20, months_ahead=3)
+    )
+    await migrations.migrate(settings.database)
+    await partitions.ensure(settings, now=NOW.start)
+    script = Path(__file__).with_name("fill.sql").read_text(encoding="utf-8")
+    await connection.execute(script.replace("$MS", str(to_milliseconds(NOW.start))))
+    await connection.execute(FILL)
+    if analysed:
+        await connection.execute("ANALYZE")
+    await connection.close()
+
+
+@pytest.fixture
+async def session(filled: str) -> AsyncIterator[Connection]:
+    """A session with the options of the pool's."""
+    connection = await asyncpg.connect(filled, server_settings={**READS})
+    yield connection
+    await connection.close()
+
+
+@dataclass(slots=True)
+class Done:
+    """What a statement did."""
+
+    months: set[str] = field(default_factory=set)
+    scans: set[str] = field(default_factory=set)
+    """Tables of more than a page's rows that were read from end to end."""
+    rows: int = 0
+    """Most rows that one node gave in all."""
+    sorted: int = 0
+    """Most rows that went into one sort."""
+    text: str = ""
+
+
+async def did(connection: Connection, name: str, arguments: str) -> Done:
+    """Run a statement and see."""
+    await connection.execute(f"PREPARE {name} AS {Sql('partita')(name)}")
+    text = await connection.fetchval(
+        f"EXPLAIN (ANALYZE, FORMAT JSON, COSTS OFF, TIMING OFF) EXECUTE {name}({arguments})"
+    )
+    done = Done(text=text)
+    for node in _nodes(orjson.loads(text)[0]["Plan"]):
+        _note(done, node)
+    return done
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _note(done: Done, node: dict[str, Any]) -> None:
+    loops = int(node["Actual Loops"])
+    if loops == 0:
+        return
+    rows = round(node["Actual Rows"] * loops)
+    name = node.get("Relation Name", "")
+    read = rows + round(node.get("Rows Removed by Filter", 0) * loops)
+    done.rows = max(done.rows, read)
+    if node["Node Type"] == "Sort":
+        done.sorted = max([done.sorted, *(round(child["Actual Rows"]) for child in node["Plans"])])
+    if name[-6:].isdigit():
+        done.months.add(name[-6:])
+        if node["Node Type"] == "Seq Scan" and read > LIMIT:
+            done.scans.add(name)
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+async def test_a_window_that_one_month_fills_reads_that_month(session: Connection, name: str) -> None:
+    done = await did(session, name, COMMON[name])
+    assert NOW.suffix in done.months, done.text
+    assert not done.months & {NOW.plus(-n).suffix for n in range(1, 24)}, done.months
+    assert not done.scans, done.text
+    assert done.rows <= 8 * LIMIT, done.text
+    assert done.sorted <= 8 * LIMIT, done.text
+
+
+@pytest.mark.parametrize("name", sorted(COMMON))
+async def test_a_status_that_is_rare_beside_a_common_one_costs_no_more_than_a_window(
+    session: Connection, name: str
+) -> None:
+    """It is looked for in every month, as its newest runs may be the newest of all."""
+    done = await did(session, name, COMMON[name].replace(DONE, ENDS))
+    assert not done.scans, done.text
+    assert done.rows <= 8 * LIMIT, done.text
+    assert done.sorted <= 8 * LIMIT, done.text
+
+
+@pytest.mark.parametrize("name", sorted(RARE))
+async def test_one_run_of_all_is_found_without_reading_others(session: Connection, name: str) -> None:
+    done = await did(session, name, RARE[name])
+    assert {NOW.suffix, OLDER.suffix} <= done.months, done.months
+    assert not done.scans, done.text
+    assert done.rows <= 8 * LIMIT, done.text
+
+
+async def test_no_more_than_a_bounded_number_of_unfinished_runs_is_looked_at(session: Connection) -> None:
+    done = await did(session, "list_open_runs", f"{RANGE}, 100, 'none', NULL, NULL, NULL, NULL")
+    assert not done.months
+    assert done.rows <= 110, done.text
+
+
+async def test_rows_are_read_each_in_its_month(session: Connection) -> None:
+    ids = ", ".join(f"'{_run(n)}'" for n in range(20_000, 19_940, -1))
+    done = await did(session, "list_rows", f"ARRAY[{ids}]::uuid[], NULL, NULL, NULL, NULL, NULL, NULL, NULL")
+    assert done.months == {NOW.suffix}, done.months
+    assert not done.scans, done.text
+    columns = Sql("partita")("list_rows")
+    assert "NULL::json AS output_json, NULL::json AS context_json" in columns
+
+
+def test_every_block_that_gives_ids_is_looked_at() -> None:
+    names = {name for name, block in blocks().items() if block.source.startswith("lists.sql")}
+    others = {"list_months", "list_open_runs", "list_rows", "list_count", "list_fill", "list_fill_open"}
+    assert names - others == COMMON.keys()
