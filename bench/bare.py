@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 
 from uuid6 import uuid7
 
+from bench import narrow
 from bench.workload import NAME, NODES, STEPS, spec
 from partita.domain.manifest import definition_from_spec
 from partita.domain.model import Definition
@@ -27,6 +28,7 @@ from partita.domain.state.events import Event, RunStarted, TaskCompleted
 from partita.domain.state.rows import NodeKey
 from partita.domain.state.slices import Context, Need, Slice
 from partita.store import fences, starts
+from partita.store.columns import Row
 from partita.store.database import Connection, Dedicated
 from partita.store.fences import LeaseFence
 from partita.store.sequence import ReadySequence
@@ -48,6 +50,8 @@ class Transition:
     writes: Writes
     new: list[NewRun] = field(default_factory=list)
     fences: list[LeaseFence] = field(default_factory=list)
+    updates: tuple[list[Row], list[Row]] = ([], [])
+    """Of runs and of tasks, by key."""
 
     async def send(self, connection: Connection, sql: Sql) -> None:
         """The statements between BEGIN and COMMIT."""
@@ -55,6 +59,7 @@ class Transition:
             await starts.insert_runs(connection, sql, self.new)
         if self.fences:
             await fences.end_leases(connection, sql, self.fences)
+        await narrow.send(connection, sql, *self.updates, (min(self.writes.ids), max(self.writes.ids)))
         await self.writes.send(connection, sql)
 
 
@@ -134,6 +139,7 @@ def _report(runs: Sequence[_Run], step: int, now: datetime) -> Transition:
         event = TaskCompleted(node=node, index=0, attempt=1, output=NULL, worker=WORKER, started_at=now)
         run.lease = uuid4()
         _advance(run, event, made.writes, now)
+    made.updates = narrow.narrowed(made.writes)
     return made
 
 
