@@ -28,8 +28,8 @@ async def transactions_until_it_waits(engine: Engine, other: Connection, run: An
     return begun
 
 
-@pytest.mark.parametrize(("hot", "second"), [(60.0, 2), (0.0, 4)])
-async def test_a_run_that_was_waited_for_a_moment_ago_is_waited_for_at_its_first_skip(
+@pytest.mark.parametrize(("hot", "second"), [(60.0, 1), (0.0, 4)])
+async def test_a_run_that_was_skipped_too_often_is_waited_for_at_once_for_a_while(
     engine: Engine, other: Connection, monkeypatch: pytest.MonkeyPatch, hot: float, second: int
 ) -> None:
     monkeypatch.setattr(lane, "_HOT", hot)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from itertools import islice
 from uuid import UUID
 
 from partita.domain.errors import EngineError, OverloadedError, UnavailableError
@@ -21,7 +20,8 @@ from partita.settings import EngineSettings
 _PAUSE = 0.002
 """Seconds before a skipped run is tried again when there is nothing else to do; doubles with each skip."""
 _HOT = 1.0
-"""Seconds after a run was waited for in which it is waited for again at its first skip: others still compete for it."""
+"""Seconds in which a run that was skipped too often is waited for without being tried: others compete for it. Whoever
+tries, instead of waiting, may take the run before those that wait, and so keep them from their turn for long."""
 _GRACE = 2.0
 """Seconds that a transaction has to end when the process stops and nobody waits for its outcome any more."""
 
@@ -40,9 +40,11 @@ class Lane:
         self._held: dict[UUID, asyncio.Task[None]] = {}
         """Runs that are being waited for, each by one task."""
         self._hot: dict[UUID, float] = {}
-        """Runs that were waited for lately, and the loop's time until which that counts."""
-        self._open: set[asyncio.Future[object]] = set()
-        """Answers that are owed."""
+        """Runs that were skipped too often lately, and the loop's time until which that counts."""
+        self._taken: list[Submission] = []
+        """What the transaction in progress settles."""
+        self._waited: dict[UUID, list[Submission]] = {}
+        """What is to happen to the held runs."""
 
     def open(self) -> None:
         """Begin to work."""
@@ -55,10 +57,15 @@ class Lane:
         self._closing = True
         self._wake.set()
         if self._task is not None:
-            if self._open:
-                await asyncio.wait(self._open)
+            while owed := self._owed():
+                await asyncio.wait(owed)
             await self._end({self._task, *self._held.values()})
         await self._transactor.close()
+
+    def _owed(self) -> set[asyncio.Future[object]]:
+        """Answers that are owed. Looked for at the end only: to keep a set of them took 1 µs a submission."""
+        waited = [one for of_run in self._waited.values() for one in of_run]
+        return {one.future for one in (*self._queue, *self._taken, *waited) if not one.future.done()}
 
     async def _end(self, tasks: set[asyncio.Task[None]]) -> None:
         _, hanging = await asyncio.wait(tasks, timeout=_GRACE)
@@ -89,14 +96,12 @@ class Lane:
                 hint="send it again later",
             )
         self._queue.append(submission)
-        self._open.add(submission.future)
-        submission.future.add_done_callback(self._open.discard)
         self._wake.set()
 
     async def _work(self) -> None:
         while self._queue or self._held or not self._closing:
             self._wake.clear()
-            batch = self._take()
+            batch = self._taken = self._take()
             if not batch:
                 await self._wake.wait()
                 continue
@@ -112,12 +117,16 @@ class Lane:
         apart: set[object] = set()  # names that a start of this batch claims, and runs that have other submissions
         starts: set[object] = set()
         size, queue, held = self._settings.batch_size, self._queue, self._held
-        while queue and len(batch) < size:
+        hot = self._hottest() if self._hot else None
+        alone: list[Submission] = []
+        while queue and len(batch) + len(alone) < size:
             one = queue.popleft()
             if one.future.done():
                 continue
             if one.run_id in held or one.run_id in starts:
                 later.append(one)
+            elif one.run_id == hot:
+                alone.append(one)
             elif isinstance(one, Start):
                 names = {one.run_id, *one.keys}
                 (batch if apart.isdisjoint(names) else later).append(one)
@@ -127,33 +136,37 @@ class Lane:
                 batch.append(one)
                 apart.add(one.run_id)
         queue.extendleft(reversed(later))
+        if hot is not None and alone:
+            self._hold(hot, alone)
         return batch
+
+    def _hottest(self) -> UUID | None:
+        """A run for which others compete and that is to be waited for at once: one at a time, as it takes a connection;
+        a second one is tried, and skipped, like any other."""
+        now = asyncio.get_running_loop().time()
+        self._hot = {run_id: until for run_id, until in self._hot.items() if until > now}
+        return None if self._held else next((one.run_id for one in self._queue if one.run_id in self._hot), None)
 
     async def _put_back(self, skipped: list[Submission]) -> None:
         """Skipped submissions ride the next batch; after too many skips their run is waited for."""
         for one in skipped:
             one.skips += 1
         patient = {one.run_id for one in skipped if one.skips >= self._settings.skips_before_blocking}
-        patient |= self._hot_one(skipped)
         self._queue.extendleft(reversed([one for one in skipped if one.run_id not in patient]))
         for run_id in patient:
-            of_run = [one for one in skipped if one.run_id == run_id]
-            self._held[run_id] = asyncio.get_running_loop().create_task(self._wait_for(run_id, of_run))
+            self._hot[run_id] = asyncio.get_running_loop().time() + _HOT
+            self._hold(run_id, [one for one in skipped if one.run_id == run_id])
         if self._queue and len(self._queue) <= len(skipped):
             await self._pause(max(one.skips for one in skipped))
 
-    def _hot_one(self, skipped: list[Submission]) -> set[UUID]:
-        """A skipped run that was waited for a moment ago, if nothing else waits: three more skips would only keep its
-        events from their turn, in every process that has some."""
-        now = asyncio.get_running_loop().time()
-        self._hot = {run_id: until for run_id, until in self._hot.items() if until > now}
-        hot = () if self._held else (one.run_id for one in skipped if one.run_id in self._hot)
-        return set(islice(hot, 1))
+    def _hold(self, run_id: UUID, submissions: list[Submission]) -> None:
+        """Wait for a run, beside the batches."""
+        self._waited[run_id] = submissions
+        self._held[run_id] = asyncio.get_running_loop().create_task(self._wait_for(run_id, submissions))
 
     async def _wait_for(self, run_id: UUID, submissions: list[Submission]) -> None:
         left = await _settle(self._patient, submissions, wait=True)
-        del self._held[run_id]
-        self._hot[run_id] = asyncio.get_running_loop().time() + _HOT
+        del self._held[run_id], self._waited[run_id]
         self._queue.extendleft(reversed(left))
         self._wake.set()
 
