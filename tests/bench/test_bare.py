@@ -16,10 +16,12 @@ RUNS = 7
 OPTIONS = Options(runs=RUNS, repeats=1, workers=0, slots=10, submitters=10)
 ROWS = """
 SELECT (SELECT count(*) FROM partita.task_instances WHERE run_id = run.id) AS tasks,
-       (SELECT count(*) FROM partita.task_instances WHERE run_id = run.id AND state = 'Completed') AS completed,
+       (SELECT count(*) FROM partita.task_instances WHERE run_id = run.id AND state = 'Completed'
+          AND finished_at IS NOT NULL AND output IS NOT NULL) AS completed,
        (SELECT array_agg(event ORDER BY seq) FROM partita.run_history WHERE run_id = run.id) AS history,
        (SELECT count(*) FROM partita.run_endings WHERE run_id = run.id) AS endings,
-       run.status, run.seq, run.revision, run.done, run.active
+       run.status, run.seq, run.revision, run.done, run.active,
+       run.finished_at IS NULL AS unfinished
 FROM partita.workflow_runs AS run WHERE namespace = $1
 """
 LEFT = """
