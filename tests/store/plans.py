@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -11,6 +10,7 @@ from uuid import UUID
 import orjson
 
 from partita.store.database import Connection
+from tests.store.bounds import Bounds, nodes
 
 _PARTITION: Final = re.compile(r"^(\w+)_(\d{6})$")
 _NAMES_RUNS: Final = re.compile(r"\b(?:run_)?id = ")
@@ -43,6 +43,8 @@ class Plan:
     ranges: set[str] = field(default_factory=set)
     """Tables of records in which every row between two ids is read: the smallest and the largest of a batch may be
     months of runs apart."""
+    unbounded_sorts: list[str] = field(default_factory=list)
+    """Tables below each sort that nothing bounds."""
     text: str = ""
 
 
@@ -54,13 +56,14 @@ async def prepare(connection: Connection, name: str, statement: str) -> list[str
     return types
 
 
-async def explain(connection: Connection, name: str, types: list[str], run_id: UUID) -> Plan:
+async def explain(connection: Connection, name: str, types: list[str], run_id: UUID, bounds: Bounds) -> Plan:
     """The plan of a prepared statement when every id is this one."""
     values = ", ".join(_sample(each, run_id) for each in types)
     call = f"{name}({values})" if types else name
     text = await connection.fetchval(f"EXPLAIN (FORMAT JSON, COSTS OFF) EXECUTE {call}")
-    plan = Plan(text=text)
-    for node in _nodes(orjson.loads(text)[0]["Plan"]):
+    root = orjson.loads(text)[0]["Plan"]
+    plan = Plan(text=text, unbounded_sorts=bounds.unbounded_sorts(root))
+    for node in nodes(root):
         _note(plan, node)
     return plan
 
@@ -69,12 +72,6 @@ def _sample(kind: str, run_id: UUID) -> str:
     element = kind.removesuffix("[]")
     value = _SAMPLES.get(element, "1").format(id=run_id)
     return f"ARRAY[{value}]::{kind}" if kind != element else f"({value})::{kind}"
-
-
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", ()):
-        yield from _nodes(child)
 
 
 def _note(plan: Plan, node: dict[str, Any]) -> None:
@@ -100,5 +97,5 @@ def _has_condition(node: dict[str, Any]) -> bool:
     if kind in {"Index Scan", "Index Only Scan"}:
         return "Index Cond" in node
     if kind == "Bitmap Heap Scan":
-        return all("Index Cond" in each for each in _nodes(node) if each["Node Type"] == "Bitmap Index Scan")
+        return all("Index Cond" in each for each in nodes(node) if each["Node Type"] == "Bitmap Index Scan")
     return True

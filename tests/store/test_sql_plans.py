@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -18,12 +19,14 @@ import pytest
 import partita
 from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.settings import DatabaseSettings, RetentionSettings, Settings
-from partita.store import migrations, partitions
+from partita.store import migrations, partitions, roles
 from partita.store.database import PLANNER, Connection
+from partita.store.roles import Roles
 from partita.store.sql import Block, Sql, blocks, parse
 from tests import postgres
 from tests.postgres import Cluster
-from tests.store.plans import explain, prepare
+from tests.store.bounds import Bounds
+from tests.store.plans import Plan, explain, prepare
 
 STATEMENTS = sorted(name for name, block in blocks().items() if "utility" not in block.marks)
 HOT = sorted(name for name, block in blocks().items() if "hot" in block.marks)
@@ -32,7 +35,9 @@ READS = [
 ]
 SMALL = {"engine_state", "schema_migrations", "workers"}
 """Tables of a few rows, for which a scan is as good as an index."""
+IDS = "SELECT * FROM unnest($1::uuid[]) AS u (id)"
 NOW = Month(2031, 6)
+ID = make_id(to_milliseconds(NOW.start) + 5, 5)
 
 
 @pytest.fixture(scope="module", params=["empty", "empty, analysed", "full", "full, analysed"])
@@ -72,6 +77,22 @@ async def coordinator(many_months: str) -> AsyncIterator[Connection]:
 
 
 @pytest.fixture
+async def coordinator_role(many_months: str) -> AsyncIterator[Connection]:
+    """A session whose role brings the same options with it."""
+    suffix = uuid4().hex[:8]
+    names = Roles(f"coordinator_{suffix}", f"reader_{suffix}")
+    await roles.apply(DatabaseSettings(url=many_months), names)
+    owner = await asyncpg.connect(many_months)
+    await owner.execute(f"ALTER ROLE {names.coordinator} LOGIN PASSWORD '{suffix}'")
+    connection = await asyncpg.connect(many_months, user=names.coordinator, password=suffix)
+    yield connection
+    await connection.close()
+    for name in (names.coordinator, names.reader):
+        await owner.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")
+    await owner.close()
+
+
+@pytest.fixture
 async def session(database_url: str) -> AsyncIterator[Connection]:
     """An ordinary session."""
     connection = await asyncpg.connect(database_url)
@@ -93,7 +114,7 @@ async def test_every_statement_is_accepted(session: Connection) -> None:
 async def test_reads_keep_to_their_marks_without_planner_options(
     many_months: str, request: pytest.FixtureRequest
 ) -> None:
-    """An empty month may be scanned: reads are planned anew when it has grown."""
+    """An empty month may be scanned and sorted: reads are planned anew when it has grown."""
     full = request.node.callspec.params["many_months"].startswith("full")
     connection = await asyncpg.connect(many_months)
     faults = await _faults(connection, READS, scans=full)
@@ -103,54 +124,71 @@ async def test_reads_keep_to_their_marks_without_planner_options(
 
 
 async def test_hot_statements_read_what_their_mark_allows(coordinator: Connection) -> None:
+    """Planned once for all values, as prepared statements are."""
     assert HOT
     faults = await _faults(coordinator, HOT)
     assert not faults, "\n".join(faults)
 
 
+async def test_options_of_the_role_lead_to_the_same_plans(coordinator_role: Connection) -> None:
+    faults = await _faults(coordinator_role, HOT)
+    assert not faults, "\n".join(faults)
+
+
+async def test_statements_that_are_planned_anew_each_time_keep_to_their_marks(coordinator: Connection) -> None:
+    """As behind PgBouncer, where no statement stays prepared."""
+    await coordinator.execute("SET plan_cache_mode = force_custom_plan")
+    faults = await _faults(coordinator, HOT)
+    assert not faults, "\n".join(faults)
+
+
 async def _faults(connection: Connection, names: list[str], *, scans: bool = True) -> list[str]:
-    """What the plans of these blocks do against their marks; ``scans``: sequential ones count."""
-    run_id = make_id(to_milliseconds(NOW.start) + 5, 5)
+    """What the plans of these blocks do against their marks; ``scans``: sequential ones count, and sorts."""
+    bounds = await Bounds.of(connection, SMALL)
     faults = []
     for name in names:
         try:
             types = await prepare(connection, name, Sql("partita")(name))
-            plan = await explain(connection, name, types, run_id)
-            found = check(blocks()[name], plan.partitions, plan.sequential if scans else set(), plan.ranges)
+            plan = await explain(connection, name, types, ID, bounds)
+            found = check(blocks()[name], plan if scans else replace(plan, sequential=set(), unbounded_sorts=[]))
         except asyncpg.PostgresError as error:
             found = [str(error)]
         faults += [f"{blocks()[name].source} {name}: {fault}" for fault in found]
     return faults
 
 
-def check(
-    block: Block, months: dict[str, set[str]], sequential: set[str], ranges: AbstractSet[str] = frozenset()
-) -> list[str]:
+def check(block: Block, plan: Plan) -> list[str]:
     """What a plan does that the block's mark forbids."""
-    mark = block.marks["hot"]
+    sorts = [] if "sorts" in block.marks else [f"sorts {tables} without a bound" for tables in plan.unbounded_sorts]
+    return _check_tables(block.marks["hot"], plan) + sorts
+
+
+def _check_tables(mark: str, plan: Plan) -> list[str]:
+    months = plan.partitions
     if mark in {"queue", "queue scan"}:
-        scanned = set() if mark == "queue scan" else sequential - SMALL - months.keys()
+        scanned = set() if mark == "queue scan" else plan.sequential - SMALL - months.keys()
         faults = [f"reads the records {table}" for table in months]
         return faults + [f"scans {table} without an index" for table in scanned]
     if not re.fullmatch(r"pruned( \d+)?", mark):
         return [f"has the unknown mark {mark!r}; expected pruned, pruned <n>, queue or queue scan"]
     allowed = int(mark.removeprefix("pruned") or 1)
     faults = [f"reads {len(m)} months of {table}, allowed {allowed}" for table, m in months.items() if len(m) > allowed]
-    faults += [f"reads all of {table} between two ids" for table in ranges]
-    return faults + [f"scans {table} without an index" for table in sequential & months.keys()]
+    faults += [f"reads all of {table} between two ids" for table in plan.ranges]
+    return faults + [f"scans {table} without an index" for table in plan.sequential & months.keys()]
 
 
 def test_the_check_sees_a_plan_that_reads_too_much() -> None:
     pruned, queue = (Block("b", "f:1", "SELECT", {"hot": mark}) for mark in ("pruned", "queue"))
-    assert check(pruned, {"run_history": {"203106"}}, set()) == []
-    assert check(pruned, {"run_history": {"203106", "203107"}}, set()) == ["reads 2 months of run_history, allowed 1"]
-    assert check(pruned, {"run_history": {"203106"}}, {"run_history"}) == ["scans run_history without an index"]
-    assert check(pruned, {"run_history": {"203106"}}, set(), {"run_history"}) == [
-        "reads all of run_history between two ids"
-    ]
-    assert check(queue, {"run_history": {"203106"}}, set()) == ["reads the records run_history"]
-    assert check(queue, {}, {"timers", "engine_state"}) == ["scans timers without an index"]
-    assert check(Block("b", "f:1", "SELECT", {"hot": "queue scan"}), {}, {"timers"}) == []
+    one, two = {"run_history": {"203106"}}, {"run_history": {"203106", "203107"}}
+    assert check(pruned, Plan(one)) == []
+    assert check(pruned, Plan(two)) == ["reads 2 months of run_history, allowed 1"]
+    assert check(pruned, Plan(one, {"run_history"})) == ["scans run_history without an index"]
+    assert check(pruned, Plan(one, ranges={"run_history"})) == ["reads all of run_history between two ids"]
+    assert check(queue, Plan(one)) == ["reads the records run_history"]
+    assert check(queue, Plan({}, {"timers", "engine_state"})) == ["scans timers without an index"]
+    assert check(queue, Plan(unbounded_sorts=["timers"])) == ["sorts timers without a bound"]
+    assert check(Block("b", "f:1", "SELECT", {"hot": "queue scan"}), Plan({}, {"timers"})) == []
+    assert check(Block("b", "f:1", "SELECT", {"hot": "queue", "sorts": "few"}), Plan(unbounded_sorts=["timers"])) == []
 
 
 @pytest.mark.parametrize(
@@ -167,10 +205,33 @@ async def test_plans_are_read_right(
 ) -> None:
     text = f"SELECT * FROM partita.run_history WHERE {statement}"  # noqa: S608 - the conditions above are the test's
     types = await prepare(coordinator, "sample", text)
-    plan = await explain(coordinator, "sample", types, make_id(to_milliseconds(NOW.start) + 5, 5))
+    plan = await explain(coordinator, "sample", types, ID, await Bounds.of(coordinator, SMALL))
     assert len(plan.partitions["run_history"]) == months, plan.text
     assert ("run_history" in plan.sequential) is scans, plan.text
     assert ("run_history" in plan.ranges) is ranges, plan.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "sorted_"),
+    [
+        ("SELECT * FROM partita.run_history WHERE run_id = $1 AND seq = $2 ORDER BY at", []),
+        ("SELECT * FROM partita.run_history WHERE run_id = $1 ORDER BY at", ["run_history"]),
+        ("SELECT * FROM partita.run_history WHERE run_id = $1 ORDER BY at LIMIT 5", ["run_history"]),
+        ("SELECT * FROM (SELECT * FROM partita.run_history WHERE run_id = $1 LIMIT 5) AS h ORDER BY at", []),
+        ("SELECT count(*) FROM partita.run_history WHERE run_id = $1 ORDER BY 1", []),
+        ("SELECT * FROM partita.timers ORDER BY node", ["timers"]),
+        ("SELECT * FROM partita.timers WHERE ctid = ANY ($1::tid[]) ORDER BY node", []),
+        (IDS + " CROSS JOIN LATERAL (SELECT * FROM partita.waits WHERE run_id = u.id LIMIT 1) AS w ORDER BY name", []),
+        (IDS + " JOIN partita.waits AS w ON w.run_id = u.id ORDER BY w.name", ["waits"]),
+        ("SELECT node, row_number() OVER (ORDER BY node) FROM partita.timers", ["timers"]),
+        ("SELECT * FROM partita.workers ORDER BY expires_at", []),
+    ],
+)
+async def test_sorts_are_judged_right(coordinator: Connection, statement: str, sorted_: list[str]) -> None:
+    types = await prepare(coordinator, "sample", statement)
+    plan = await explain(coordinator, "sample", types, ID, await Bounds.of(coordinator, SMALL))
+    found = [re.sub(r"_\d{6}\b", "", tables) for tables in plan.unbounded_sorts]
+    assert found == sorted_, plan.text
 
 
 def test_every_block_is_used() -> None:

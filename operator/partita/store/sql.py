@@ -1,12 +1,13 @@
 """Named SQL: blocks of ``queries/*.sql``, loaded once, with identifiers substituted the way psql does it.
 
 A block begins with ``-- name: lock_runs`` and ends at the next one. Comment lines directly below the name describe it;
-of these, a *mark* has the form ``-- hot: …`` or ``-- utility: …``:
+of these, a *mark* has the form ``-- hot: …``, ``-- sorts: …`` or ``-- utility: …``:
 
 - ``-- hot: pruned`` says that the statement may scan no table of records and may read one partition for the ids of one
   month; ``-- hot: pruned 2`` allows two. The plan tests hold it to that on many months of partitions.
 - ``-- hot: queue`` says that the statement reads scheduling tables only, by index.
 - ``-- hot: queue scan`` allows it to read a whole scheduling table (one that is small by its nature).
+- ``-- sorts: why`` lets a hot statement sort rows whose number neither a limit nor the batch bounds.
 - ``-- utility: why`` says that the block is no statement PREPARE accepts (DDL, several statements).
 
 Invariant: a name occurs once in all files. ``:"schema"`` (and any other ``:"name"``) becomes a quoted identifier,
@@ -23,7 +24,7 @@ from importlib.resources import files
 from typing import Final
 
 _NAME: Final = re.compile(r"^-- name: (\w+)\s*$")
-_MARK: Final = re.compile(r"^-- (hot|utility): *(.*)$")
+_MARK: Final = re.compile(r"^-- (hot|sorts|utility): *(.*)$")
 _TOKEN: Final = re.compile(r"""(?<!:):(?:"([A-Za-z_]\w*)"|'([A-Za-z_]\w*)')""")
 
 

@@ -24,6 +24,7 @@ CROSS JOIN unnest($2::uuid[], $3::text[], $4::jsonb[], $5::jsonb[]) AS new (id, 
 
 -- name: copy_tasks
 -- hot: pruned
+-- sorts: what one run begins with, all of which is copied
 -- Positions in the queue go on from $3, run by run, in the order of the first run's tasks.
 INSERT INTO :"schema".task_instances
     (run_id, index, attempt, ready_lane, ready_priority, ready_seq, queued_at, fired, state, input, queue, kind, node)
@@ -38,6 +39,7 @@ CROSS JOIN (
 
 -- name: copy_ready
 -- hot: pruned
+-- sorts: what one run begins with, all of which is copied
 -- The same positions. The first run's rows are found by the key that its tasks keep.
 INSERT INTO :"schema".ready_tasks
     (run_id, seq, enqueued_at, expires_at, timeout_ms, index, attempt, generation, lane, priority, queue, namespace, node,

@@ -40,6 +40,7 @@ SELECT run_id FROM :"schema".open_runs WHERE run_id >= $1 AND run_id < $2 ORDER 
 
 -- name: open_runs_below
 -- hot: queue
+-- sorts: what compaction has left in months that are gone, at most 1,000 runs each
 -- Unfinished runs of months below the retention floor: these months are still written to.
 SELECT run_id FROM :"schema".open_runs WHERE run_id < $1 ORDER BY run_id
 

@@ -66,6 +66,7 @@ CROSS JOIN LATERAL (
 -- named by their id; of a loop without a name), at most 50 of each a run. $1 = run ids, $2 and $3 = their bounds.
 -- A child is dead if its start, or the news of its end, was given up; these are looked for only if a child is waited for.
 -- hot: pruned
+-- sorts: what one run waits for, of which 50 are shown
 WITH dead AS MATERIALIZED (
     SELECT coalesce((body -> 'parent' ->> 0)::uuid, run_id) AS run_id,
            coalesce(body ->> 'node', body -> 'parent' ->> 1) AS node, coalesce(last_error, '') AS error
@@ -108,6 +109,7 @@ CROSS JOIN LATERAL (
 -- The newest $4 signals of each run, and those that are still in its object's spec ($5 = run ids, $6 = signal ids).
 -- $1 = run ids, $2 and $3 = their bounds.
 -- hot: pruned 2
+-- sorts: signals of one run, where a month without statistics makes them look few
 SELECT r.id AS run_id, e.id, e.seq, e.consumed_by, left(e.refused, 1024) AS refused, e.listed
 FROM unnest($1::uuid[]) AS r (id)
 CROSS JOIN LATERAL (

@@ -77,12 +77,14 @@ WHERE parent_id = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4
 
 -- name: run_waits
 -- hot: queue
+-- sorts: what one run waits for, all of which is shown
 -- Waits of run $1: those in its own mailbox, for its children too, or those that its mailbox's owner $2 keeps for it.
 SELECT node, index, name, since, child_id AS child
 FROM :"schema".waits WHERE run_id = $2 AND ($1 = $2 OR child_id = $1) ORDER BY seq, node, index
 
 -- name: run_timers
 -- hot: queue
+-- sorts: timers of one run, all of which are shown
 -- fire_at is infinity while the run is suspended and when applying the timer was given up.
 -- OFFSET 0 keeps the sort away from the index on fire_at, which holds every run's timers.
 SELECT kind, node, index, nullif(fire_at, 'infinity') AS fire_at, remaining_ms, failures, last_error
@@ -91,11 +93,13 @@ ORDER BY timer.fire_at, kind, node, index
 
 -- name: run_signals
 -- hot: pruned
+-- sorts: signals of one run, where a month without statistics makes them look few
 SELECT id, name, sender, payload, created_at, consumed_at, consumed_by, refused
 FROM :"schema".workflow_events WHERE run_id = $1 ORDER BY seq LIMIT $2
 
 -- name: run_history_page
 -- hot: pruned
+-- sorts: history of one run, where a month without statistics makes it look short
 -- Two lines have no row, as they would say what other rows say: the first one, and that the run succeeded.
 (SELECT seq, generation, at, event, node, index, attempt, who, started_at, error, details
  FROM :"schema".run_history
@@ -118,6 +122,7 @@ ORDER BY seq LIMIT $3
 
 -- name: waits_of_runs
 -- hot: pruned
+-- sorts: what one run waits for, of which 50 are shown
 -- What runs wait for: signals, their children's too, timers that hold them up, and children; at most 50 of each a run.
 -- $2 and $3 are the bounds of the ids.
 SELECT wanted.id, wait.kind, wait.name, wait.node, wait.until, wait.child

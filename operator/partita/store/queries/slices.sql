@@ -196,6 +196,7 @@ SELECT run_id, kind, node, index, fire_at, remaining_ms FROM :"schema".timers WH
 
 -- name: load_waits
 -- hot: queue
+-- sorts: waits of the batch's runs, all of which are loaded
 SELECT run_id, name, seq, node, index, since, child_id, subflow, alternative
 FROM :"schema".waits WHERE run_id = ANY ($1::uuid[]) AND kind = 'signal'
 ORDER BY run_id, name, seq;
@@ -206,6 +207,7 @@ SELECT run_id, node, index FROM :"schema".task_leases WHERE run_id = ANY ($1::uu
 
 -- name: load_signals
 -- hot: pruned
+-- sorts: signals that the batch's runs have not taken yet, all of which are loaded
 -- Signals that nobody took yet, oldest first.
 SELECT run_id, id, name, seq, payload, sender, created_at FROM :"schema".workflow_events
 WHERE run_id = ANY ($1::uuid[]) AND run_id BETWEEN $2 AND $3 AND consumed_at IS NULL AND refused IS NULL
