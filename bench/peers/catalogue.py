@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 FOLDER: Final = Path(__file__).parent
-Runtime = Literal["own", "python", "node"]
+Runtime = Literal["own", "python", "node", "go"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,17 @@ class Peer:
 
     name: str
     runtime: Runtime
-    """``own``: the Python of the benchmark; ``python`` and ``node``: installed in the user's cache."""
+    """``own``: the Python of the benchmark; the others: installed in the user's cache."""
     runs: int
     """Workflow runs of a round when none are asked for."""
 
     @property
     def adapter(self) -> str:
-        """The adapter's module, or file for Node."""
+        """The adapter's module; for Node its file, for Go its folder."""
         stem = self.name.replace("-", "_")
-        return str(FOLDER / "adapters" / f"{stem}.mjs") if self.runtime == "node" else f"bench.peers.adapters.{stem}"
+        if self.runtime in ("node", "go"):
+            return str(FOLDER / "adapters" / (f"{stem}.mjs" if self.runtime == "node" else stem))
+        return f"bench.peers.adapters.{stem}"
 
 
 PEERS: Final = (
@@ -38,6 +40,7 @@ PEERS: Final = (
     Peer("pg-boss", "node", 1_500),
     Peer("awa", "python", 600),
     Peer("procrastinate", "python", 400),
+    Peer("river", "go", 1_500),
     Peer("dbos", "python", 300),
     Peer("hand-written", "own", 1_000),
 )

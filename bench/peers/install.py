@@ -1,4 +1,4 @@
-"""What peers need, installed into the user's cache: an environment for Python and a folder of modules for Node.
+"""What peers need, installed into the user's cache: an environment for Python, modules for Node, a program in Go.
 
 Invariant: nothing is installed into the repository or the environment of the project; a folder is named after the
 digest of what was asked for and holds a stamp that is written last, so that an interrupted install is done again.
@@ -10,11 +10,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,8 +38,15 @@ def command(peer: Peer) -> tuple[list[str], dict[str, str]]:
     if peer.runtime == "own":
         return [sys.executable, "-m", peer.adapter], {}
     if peer.runtime == "python":
-        return [str(_prepared("python", REQUIREMENTS, _python) / "bin" / "python"), "-m", peer.adapter], {}
-    return [_program("node"), peer.adapter], {"PEER_MODULES": str(_prepared("node", MANIFEST, _node))}
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return [str(_prepared(f"python-{version}", [REQUIREMENTS], _python) / "bin" / "python"), "-m", peer.adapter], {}
+    if peer.runtime == "go":
+        source = Path(peer.adapter)
+        built = _prepared(f"go-{peer.name}", sorted(source.iterdir()), lambda folder: _go(source, folder))
+        return [str(built / "peer")], {}
+    version = _run(_program("node"), "--version").strip().removeprefix("v")
+    modules = _prepared(f"node-{version}", [MANIFEST], _node)
+    return [_program("node"), peer.adapter], {"PEER_MODULES": str(modules)}
 
 
 def cache() -> Path:
@@ -46,16 +54,16 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partita" / "peers"
 
 
-def _prepared(kind: str, wanted: Path, install: Callable[[Path], None]) -> Path:
-    """The folder with what a file asks for, installed on first use."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}" if kind == "python" else _node_version()
-    folder = cache() / f"{kind}-{version}-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:12]}"
+def _prepared(kind: str, wanted: Sequence[Path], install: Callable[[Path], None]) -> Path:
+    """The folder with what some files ask for, installed on first use."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in wanted)).hexdigest()
+    folder = cache() / f"{kind}-{digest[:12]}"
     stamp = folder / ".installed"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists():
-            say(f"installing the peers in {kind} (about a minute when nothing is cached)")
+            say(f"installing peers: {kind} (about a minute when nothing is cached)")
             shutil.rmtree(folder, ignore_errors=True)
             install(folder)
             stamp.touch()
@@ -74,8 +82,20 @@ def _node(folder: Path) -> None:
     _run(_program("npm"), "install", "--no-package-lock", "--no-audit", "--no-fund", "--silent", cwd=folder)
 
 
-def _node_version() -> str:
-    return _run(_program("node"), "--version").strip().removeprefix("v")
+def _go(source: Path, folder: Path) -> None:
+    version = re.search(rf"{source.name} v(\S+)", (source / "go.mod").read_text("utf-8"))
+    flags = f"-s -w -X main.Version={version[1] if version else 'unknown'}"
+    folder.mkdir()
+    _run(
+        _program("go"),
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        f"-ldflags={flags}",
+        "-o",
+        str(folder / "peer"),
+        cwd=source,
+    )
 
 
 def _program(name: str) -> str:

@@ -149,12 +149,14 @@ def test_table_has_the_fastest_first() -> None:
 
 
 def test_every_peer_has_its_adapter_and_its_version_pinned() -> None:
-    pinned = (install.REQUIREMENTS.read_text("utf-8") + install.MANIFEST.read_text("utf-8")).lower()
+    lists = (install.REQUIREMENTS, install.MANIFEST, FOLDER / "adapters" / "river" / "go.mod")
+    pinned = " ".join(path.read_text("utf-8") for path in lists)
     for peer in PEERS:
-        path = Path(peer.adapter) if peer.runtime == "node" else install.ROOT / f"{peer.adapter.replace('.', '/')}.py"
+        module = install.ROOT / f"{peer.adapter.replace('.', '/')}.py"
+        path = {"node": Path(peer.adapter), "go": Path(peer.adapter) / "main.go"}.get(peer.runtime, module)
         assert path.is_file(), peer
         assert peer.runtime == "own" or peer.name in pinned, peer
-    adapters = {path.stem for path in (FOLDER / "adapters").iterdir() if path.suffix in {".py", ".mjs"}}
+    adapters = {path.stem for path in (FOLDER / "adapters").iterdir() if path.name != "__pycache__"}
     assert adapters == {"__init__", *(peer.name.replace("-", "_") for peer in PEERS)}
 
 
