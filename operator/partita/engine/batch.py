@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 from uuid import UUID
 
 from partita.domain.errors import NotFoundError, OutdatedError
 from partita.domain.state.effects import Effects, Message
 from partita.domain.state.events import Reply
-from partita.domain.state.slices import Context, Limits, Slice
+from partita.domain.state.slices import Context, Limits, new_slice
 from partita.engine import admission, fencing, handoff, likeness, messages, rounds
 from partita.engine.definitions import Definitions
 from partita.engine.likeness import Likeness
@@ -31,6 +33,8 @@ from partita.store.sequence import ReadySequence
 from partita.store.slices import Loaded
 from partita.store.sql import Sql
 from partita.store.writes import ProjectionDelays, Writes
+
+_RANK: Final = attrgetter("rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Batch:
     def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
         self._tools = tools
         self._wait = wait
-        self.turns = [Turn(submission) for submission in sorted(submissions, key=lambda one: one.rank)]
+        self.turns = [Turn(submission) for submission in sorted(submissions, key=_RANK)]
         self.skipped: list[Submission] = []
         """Submissions whose run another process held."""
         self.writes: Writes | None = None
@@ -123,7 +127,7 @@ class Batch:
             run = runs[run_id]
             version = versions[run.definition_id, run.row.version]
             definition = version.definition.flow(run.row.subflow)
-            groups.append(Group(run_id, version, Slice(definition, run.row), of_run))
+            groups.append(Group(run_id, version, new_slice(definition, run.row), of_run))
         return groups
 
     async def _write(

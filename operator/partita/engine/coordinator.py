@@ -132,8 +132,11 @@ class Coordinator:
 
     async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
         """Record the end of an attempt, if its lease is still there."""
-        one = Reported(**self._common(report.run_id), report=report, offer=offer)
-        return cast("ReportReply", await self._submit(one))
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[ReportReply] = loop.create_future()
+        expires = loop.time() + self._patience
+        self._put(Reported(run_id=report.run_id, future=answer, expires=expires, report=report, offer=offer))
+        return await answer
 
     async def inbox_row(self, inbox_id: int, run_id: UUID, event: Event) -> Reply:
         """Apply a row of a run's inbox, if it is still there; the row goes with its effects."""
@@ -170,8 +173,11 @@ class Coordinator:
         return {"run_id": run_id, "future": loop.create_future(), "expires": loop.time() + self._patience}
 
     async def _submit(self, submission: Submission) -> object:
-        self._lanes[submission.run_id.int % len(self._lanes)].put(submission)
+        self._put(submission)
         return await submission.future
+
+    def _put(self, submission: Submission) -> None:
+        self._lanes[submission.run_id.int % len(self._lanes)].put(submission)
 
 
 def limits_of(settings: Settings) -> Limits:

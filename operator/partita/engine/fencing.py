@@ -41,17 +41,18 @@ _Won = dict[tuple[UUID, str, int, UUID], EndedLease]
 async def fence(connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded) -> None:
     """Give each turn its event or its answer. While the engine is paused no timer falls due."""
     paused = loaded.paused
-    for turn, unfenced in _of(turns, Happening):
+    happenings = _of(turns, Happening)
+    for turn, unfenced in happenings:
         if unfenced.inbox_id is None:
             turn.event = unfenced.event
     await _ready(connection, sql, _of(turns, ReadyExpired), paused=paused)
     await _leases(connection, sql, turns, loaded)
     await _timers(connection, sql, _of(turns, TimerFell), paused=paused)
-    await _inbox(connection, sql, [pair for pair in _of(turns, Happening) if pair[1].inbox_id is not None])
+    await _inbox(connection, sql, [pair for pair in happenings if pair[1].inbox_id is not None])
 
 
 def _of(turns: Sequence[Turn], kind: type[S]) -> list[tuple[Turn, S]]:
-    return [(turn, turn.submission) for turn in turns if isinstance(turn.submission, kind)]
+    return [(turn, one) for turn in turns if isinstance(one := turn.submission, kind)]
 
 
 async def _ready(connection: Connection, sql: Sql, pairs: list[tuple[Turn, ReadyExpired]], *, paused: bool) -> None:

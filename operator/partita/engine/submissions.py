@@ -31,12 +31,9 @@ class Submission:
     """Loop time after which it is answered with Unavailable instead of being tried again."""
     skips: int = 0
     """How often its run was skipped because another process held it."""
-
-    @property
-    def rank(self) -> int:
-        """Order among the submissions of one run in one batch: signals (which beat a deadline that passed at the same
-        time), then what has a fence, then controls, then messages in the order in which they were sent."""
-        return 1
+    rank: int = 1
+    """Order among the submissions of one run in one batch: signals (which beat a deadline that passed at the same
+    time), then what has a fence, then controls, then messages in the order in which they were sent."""
 
     def answer(self, result: object) -> None:
         """Tell the caller, if it still listens."""
@@ -71,9 +68,8 @@ class Happening(Submission):
     event: Event
     inbox_id: int | None = None
 
-    @property
-    def rank(self) -> int:
-        return 0 if isinstance(self.event, SignalReceived) else 2 + (self.inbox_id or 0)
+    def __post_init__(self) -> None:
+        self.rank = 0 if isinstance(self.event, SignalReceived) else 2 + (self.inbox_id or 0)
 
     @property
     def is_message(self) -> bool:

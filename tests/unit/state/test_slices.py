@@ -25,7 +25,7 @@ from partita.domain.state.rows import (
     TaskRow,
     TimerKind,
 )
-from partita.domain.state.slices import Context, Need, Slice
+from partita.domain.state.slices import Context, Need, Slice, new_slice
 from tests.property.build import definition
 from tests.property.world import EPOCH, RUN_ID, World
 
@@ -173,6 +173,7 @@ def test_copies_have_every_field() -> None:
     assert copy_task(task) == task
     assert new_task(NodeKey("a", 2), "task") == TaskRow(node="a", index=2, kind="task", state=NodeState.PENDING)
     assert new_effects(run) == Effects(run)
+    assert new_slice(definition(), run) == Slice(definition(), run)
     assert copy_run(run) is not run
     for row in (run, task):
         defaults = {field.name for field in dataclasses.fields(row) if getattr(row, field.name) == field.default}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from partita.domain.expressions.limits import VISITS
 from partita.domain.model import Definition
@@ -52,6 +52,20 @@ class Slice:
     """Versions that were looked up; 0 where there is none that may be started."""
     output: Payload | None = None
     """The run's output if it has been evaluated; loaded with the input."""
+
+
+def new_slice(definition: Definition, run: RunRow) -> Slice:
+    """A slice of a run of which nothing else is loaded yet; made for every event, see ``effects.new_effects``."""
+    made = _new(Slice)
+    made.definition, made.run = definition, run
+    made.input = made.output = made.timers = made.waits = made.signals = made.leased = None
+    made.tasks, made.versions = {}, {}
+    made.absent, made.outputs, made.seen_signal_ids = set(), set(), set()
+    made.whole = False
+    return made
+
+
+_new: Final = Slice.__new__
 
 
 @dataclass(slots=True)
