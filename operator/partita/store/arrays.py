@@ -82,16 +82,14 @@ def _numbers(element: int, code: str) -> Encoder:
 
 
 def _fixed(element: int, size: int, raw: Callable[[Any], bytes]) -> Encoder:
-    """Values whose bytes all have this length."""
+    """Values whose bytes all have this length. Nulls are met, not looked for: comparing ids with None is slow."""
     head = _LENGTH.pack(size)
 
     def encode(values: Sequence[Any]) -> bytes:
-        if not values:
-            return _array(element, 0, b"")
-        if None in values:
+        try:
+            cells = head + head.join(map(raw, values)) if values else b""
+        except (AttributeError, TypeError):
             cells = b"".join([_NULL if v is None else head + raw(v) for v in values])
-        else:
-            cells = head + head.join(map(raw, values))
         return _array(element, len(values), cells)
 
     return encode
