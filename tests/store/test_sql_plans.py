@@ -221,7 +221,7 @@ async def test_plans_are_read_right(
         ("SELECT count(*) FROM partita.run_history WHERE run_id = $1 ORDER BY 1", []),
         ("SELECT * FROM partita.timers ORDER BY node", ["timers"]),
         ("SELECT * FROM partita.timers WHERE ctid = ANY ($1::tid[]) ORDER BY node", []),
-        (IDS + " CROSS JOIN LATERAL (SELECT * FROM partita.waits WHERE run_id = u.id LIMIT 1) AS w ORDER BY name", []),
+        (IDS + " CROSS JOIN LATERAL (SELECT * FROM partita.waits WHERE run_id = u.id LIMIT 1) AS w ORDER BY name", []),  # noqa: S608 - no value
         (IDS + " JOIN partita.waits AS w ON w.run_id = u.id ORDER BY w.name", ["waits"]),
         ("SELECT node, row_number() OVER (ORDER BY node) FROM partita.timers", ["timers"]),
         ("SELECT * FROM partita.workers ORDER BY expires_at", []),
