@@ -1,10 +1,9 @@
 """dbos: workflows as a library in Python; a process records its own steps over SQLAlchemy.
 
 Setting, from its pages on queues and on configuration: runs are enqueued by a client and executed by both worker
-processes from a queue with ``worker_concurrency``, its connection pool of 20. The queue only polls: the default is
-every second, here 50 ms. There is no call that enqueues many; 16 threads enqueue one by one. Workflows are plain
-functions, which run in threads: faster here than coroutines, whose database calls go through threads as well. Of 10,
-20, 40 and 80 at a time, 20 was as fast as any.
+processes from a queue with ``worker_concurrency`` of 20, as many as its pool has connections by default. The queue only
+polls: the default is every second, here 50 ms. There is no call that enqueues many; 16 threads enqueue one by one.
+Workflows are plain functions, which run in threads: the database calls of coroutines go through threads as well.
 
 It has workflows: three steps, each recorded before the next one begins. A lone run is started directly in its process,
 as its guide does, and its end is recorded when the call returns.

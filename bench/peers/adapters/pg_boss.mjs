@@ -1,13 +1,13 @@
 // pg-boss: a queue in Node, its workers woken by NOTIFY where both sides opt in.
 //
-// Setting, from its pages on workers and jobs: useListenNotify with queues that notify, batches, burstWhenBatchFull, which
-// fetches on without a pause while batches are full, jobs inserted many at once. Of batches of 25, 50, 100 and 200 jobs
-// with 1, 2 or 4 workers a process, 100 with 2 was the fastest here.
+// Setting, from its pages on workers and jobs: useListenNotify with queues that notify, batches, burstWhenBatchFull,
+// which fetches on without a pause while batches are full, jobs inserted many at once; 100 jobs a batch, 2 workers a
+// process.
 //
-// A step is a queue of its own. The handler of a batch inserts the next steps of all its jobs in one call before it returns.
-// It also has flows, whose later jobs are found by polling only (0.5 s and more), and a handler inside the transaction
-// that completes a batch, which was slower. The end of a lone run is taken as known when its last handler ran, which is
-// before it is recorded.
+// A step is a queue of its own. The handler of a batch inserts the next steps of all its jobs in one call before it
+// returns; a batch succeeds or fails as a whole. It also has flows, whose later jobs are found by polling only (0.5 s
+// and more), and handlers inside the transaction that completes their batch. The end of a lone run is taken as known
+// when its last handler ran, which is before it is recorded.
 
 import { Ends, QUEUE, STEPS, load, serve, version } from "../process.mjs";
 

@@ -1,13 +1,13 @@
 """pgqueuer: a queue in Python, its jobs woken by NOTIFY and fetched in batches.
 
-Setting, from its guide on performance tuning: asyncpg on uvloop, a direct connection for the queue manager, a larger
-batch for short jobs, ``pgq autovac`` and the default durability (all tables logged; ``balanced`` is about twice as
-fast, and loses jobs). Runs are enqueued in batches. Of batches of 10, 25, 50, 100 and 200 jobs, 100 was the fastest
-here.
+Setting, from its guide on performance tuning: asyncpg on uvloop, a direct connection for the queue manager and a pool
+for those who enqueue, a larger batch for short jobs, ``pgq autovac`` and the default durability (all tables logged;
+``balanced`` is about twice as fast, and loses jobs). Runs are enqueued in batches. Batches of 50 to 200 jobs and pools
+of 10 and 20 did not differ by more than the noise here; one connection for all handlers was slower.
 
-It has no workflows: the handler of a step enqueues the next one, on a connection of its own, before it returns. A
-finished job moves from the queue to a log; that is recorded in batches, at the latest after 0.1 s, so that the end of
-a lone run is taken as known when its last handler ran, which is before it is durable.
+It has no workflows: the handler of a step enqueues the next one before it returns. A finished job moves from the queue
+to a log; that is recorded in batches, at the latest after 0.1 s, so that the end of a lone run is taken as known when
+its last handler ran, which is before it is recorded.
 """
 
 from __future__ import annotations
