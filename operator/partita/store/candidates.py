@@ -14,7 +14,7 @@ of a page.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -52,6 +52,8 @@ class Stream:
     size: int = 100
     """Ids of the next window."""
     most: int = _MOST
+    merged: bool = False
+    """Whether an id costs many times as much as usual."""
     ids: list[Id] = field(default_factory=list)
     known: set[Id] = field(default_factory=set)
     reach: Id = b""
@@ -70,10 +72,6 @@ class Stream:
         self.ids = [run_id for run_id in self.ids if run_id < high]
         self.known = set(self.ids)
         self.reach = min(self.reach, high)
-
-    def may_have(self, run_id: Id) -> bool:
-        """Whether the stream has the id, as far as is known."""
-        return run_id < self.reach or run_id in self.known
 
     async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
@@ -133,6 +131,8 @@ def streams(query: RunFilter, size: int, months: Sequence[Month]) -> Streams:
         if not query.statuses:
             return Streams((Stream("list_all", (), size),), ())
         ended = (_merged("list_ended", (ends,), size, months),)
+    if len(ended) > 1:  # of which one run in many has what the others have
+        ended = tuple(replace(stream, size=min(stream.most, size * _GROWTH)) for stream in ended)
     indexed = [stream for stream in ended if stream.block in {"list_person", "list_label"}]
     old = (Stream("list_unlisted", (), size),) if indexed else ()
     return Streams(ended, opened + old)
@@ -168,7 +168,7 @@ def _ended(query: RunFilter, ends: list[str], size: int, months: Sequence[Month]
 
 def _merged(block: str, values: tuple[object, ...], size: int, months: Sequence[Month]) -> Stream:
     bounds = ([month.lower for month in months], [month.upper for month in months])
-    return Stream(block, (*values, *bounds), size, max(size, _MOST_MERGED))
+    return Stream(block, (*values, *bounds), size, max(size, _MOST_MERGED), merged=True)
 
 
 def _labels(query: RunFilter) -> list[str]:
@@ -242,12 +242,13 @@ async def _common(database: Database, every: tuple[Stream, ...], rarest: Stream,
     for stream in every:
         if stream is rarest:
             continue
+        decided = {run_id for run_id in found if run_id >= stream.reach}
         for _ in range(_DENSE):
-            undecided = sum(run_id < stream.reach for run_id in found)
-            if undecided <= _FEW or stream.reach <= reach or stream.dense:
+            if len(found) - len(decided) <= _FEW or stream.reach <= reach or stream.dense:
                 break
-            stream.dense = bool(stream.ids) and (len(found) - undecided) * _DENSE < len(found)
+            stream.dense = stream.merged or (bool(stream.ids) and len(decided) * _DENSE < len(found))
             if not stream.dense:
                 await stream.read(database, bottom)
-        found = set(filter(stream.may_have, found))
+                decided = {run_id for run_id in found if run_id >= stream.reach}
+        found -= decided - stream.known
     return found

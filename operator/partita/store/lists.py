@@ -18,7 +18,7 @@ from partita.store.database import Database
 from partita.store.reads import run_view
 from partita.store.views import RunCount, RunFilter, RunPage, RunView
 
-ROWS: Final = 3_000
+ROWS: Final = 1_500
 """Rows of runs that a page looks at; of children 10,000, as each belongs to the run that is asked about."""
 CHILD_ROWS: Final = 10_000
 IDS: Final = 20_000

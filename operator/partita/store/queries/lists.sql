@@ -3,16 +3,14 @@
 -- Each list_… that gives ids gives at most $3 between $1 (included) and $2 (excluded), newest first, as bytes, which
 -- compare as ids do and cost the client a fifth. Each reads an index whose columns before the run are known, so that the
 -- ids it wants stand side by side; months are read one after the other, from the newest, until there are enough. Statuses
--- are those of ends; each is read by itself, and what was read is merged.
+-- ($4) are those of ends. Each is read by itself, the first one to its end, the others no further down than that.
 
 -- name: list_months
--- Months that have ends, newest first.
+-- Months that have ends, newest first. $1 is the schema.
 SELECT right(c.relname::text, 6) AS month
 FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid
-JOIN pg_class p ON p.oid = i.inhparent
-JOIN pg_namespace n ON n.oid = p.relnamespace
-WHERE n.nspname = $1::text AND p.relname = 'run_endings'
+WHERE i.inhparent = to_regclass(format('%I.run_endings', $1::text))
 ORDER BY c.relname DESC
 
 -- name: list_open_runs
@@ -51,45 +49,88 @@ WHERE started_by IS NULL AND run_id >= $1 AND run_id < $2 ORDER BY run_id DESC L
 
 -- name: list_place
 -- Of definition $6 in namespace $5.
-SELECT uuid_send(ending.id)
-FROM unnest($4::text[]) AS wanted (status)
-CROSS JOIN LATERAL (
+WITH first AS MATERIALIZED (
     SELECT run_id AS id FROM :"schema".run_endings AS row
-    WHERE row.status = wanted.status AND row.namespace = $5 AND row.definition = $6 AND row.run_id >= $1 AND row.run_id < $2
+    WHERE row.status = ($4::text[])[1] AND row.namespace = $5 AND row.definition = $6
+      AND row.run_id >= $1 AND row.run_id < $2
     ORDER BY row.run_id DESC LIMIT $3
+), floor AS MATERIALIZED (
+    SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT id FROM first ORDER BY id LIMIT 1) END AS id FROM first
+)
+SELECT uuid_send(ending.id)
+FROM (
+    SELECT id FROM first
+    UNION ALL
+    SELECT rest.id
+    FROM floor
+    CROSS JOIN unnest(($4::text[])[2:]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id FROM :"schema".run_endings AS row
+        WHERE row.status = wanted.status AND row.namespace = $5 AND row.definition = $6
+          AND row.run_id >= $1 AND row.run_id >= floor.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS rest
 ) AS ending
 ORDER BY ending.id DESC
 LIMIT $3
 
 -- name: list_person
 -- Started by $5.
-SELECT uuid_send(ending.id)
-FROM unnest($4::text[]) AS wanted (status)
-CROSS JOIN LATERAL (
+WITH first AS MATERIALIZED (
     SELECT run_id AS id FROM :"schema".run_endings AS row
-    WHERE row.started_by = $5 AND row.started_by <> '' AND row.status = wanted.status
+    WHERE row.status = ($4::text[])[1] AND row.started_by = $5 AND row.started_by <> ''
       AND row.run_id >= $1 AND row.run_id < $2
     ORDER BY row.run_id DESC LIMIT $3
+), floor AS MATERIALIZED (
+    SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT id FROM first ORDER BY id LIMIT 1) END AS id FROM first
+)
+SELECT uuid_send(ending.id)
+FROM (
+    SELECT id FROM first
+    UNION ALL
+    SELECT rest.id
+    FROM floor
+    CROSS JOIN unnest(($4::text[])[2:]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id FROM :"schema".run_endings AS row
+        WHERE row.status = wanted.status AND row.started_by = $5 AND row.started_by <> ''
+          AND row.run_id >= $1 AND row.run_id >= floor.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS rest
 ) AS ending
 ORDER BY ending.id DESC
 LIMIT $3
 
 -- name: list_label
 -- With the tag #tag or the attribute name=value.
-SELECT uuid_send(ending.id)
-FROM unnest($4::text[]) AS wanted (status)
-CROSS JOIN LATERAL (
+WITH first AS MATERIALIZED (
     SELECT run_id AS id FROM :"schema".run_labels AS row
-    WHERE row.label = ('x' || left(md5($5::text), 16))::bit(64)::bigint AND row.status = wanted.status
+    WHERE row.status = ($4::text[])[1] AND row.label = ('x' || left(md5($5::text), 16))::bit(64)::bigint
       AND row.run_id >= $1 AND row.run_id < $2
     ORDER BY row.run_id DESC LIMIT $3
+), floor AS MATERIALIZED (
+    SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT id FROM first ORDER BY id LIMIT 1) END AS id FROM first
+)
+SELECT uuid_send(ending.id)
+FROM (
+    SELECT id FROM first
+    UNION ALL
+    SELECT rest.id
+    FROM floor
+    CROSS JOIN unnest(($4::text[])[2:]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id FROM :"schema".run_labels AS row
+        WHERE row.status = wanted.status AND row.label = ('x' || left(md5($5::text), 16))::bit(64)::bigint
+          AND row.run_id >= $1 AND row.run_id >= floor.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS rest
 ) AS ending
 ORDER BY ending.id DESC
 LIMIT $3
 
 -- name: list_namespace
 -- Of namespace $5, in the months from $6 to $7, the newest first. In each, its definitions are walked through from one
--- entry of the index to the next; then the newest runs are read of those that have the newest.
+-- entry of the index to the next; then the newest runs are read of those that have the newest, which bound each other.
 SELECT uuid_send(found.id)
 FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
 CROSS JOIN LATERAL (
@@ -111,7 +152,7 @@ CROSS JOIN LATERAL (
             ORDER BY row.definition LIMIT 1
         ) AS next
     ), head AS (
-        SELECT place.status, place.definition
+        SELECT place.status, place.definition, newest.run_id
         FROM place
         CROSS JOIN LATERAL (
             SELECT run_id FROM :"schema".run_endings AS row
@@ -121,13 +162,17 @@ CROSS JOIN LATERAL (
         ) AS newest
         ORDER BY newest.run_id DESC
         LIMIT $3
+    ), floor AS (
+        SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT run_id FROM head ORDER BY run_id LIMIT 1) END AS id FROM head
     )
     SELECT ending.id
-    FROM head
+    FROM floor
+    CROSS JOIN head
     CROSS JOIN LATERAL (
         SELECT run_id AS id FROM :"schema".run_endings AS row
         WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
           AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+          AND row.run_id >= floor.id
         ORDER BY row.run_id DESC LIMIT $3
     ) AS ending
     ORDER BY ending.id DESC
@@ -158,7 +203,7 @@ CROSS JOIN LATERAL (
             ORDER BY row.namespace LIMIT 1
         ) AS next
     ), head AS (
-        SELECT place.status, place.namespace
+        SELECT place.status, place.namespace, newest.run_id
         FROM place
         CROSS JOIN LATERAL (
             SELECT run_id FROM :"schema".run_endings AS row
@@ -168,13 +213,17 @@ CROSS JOIN LATERAL (
         ) AS newest
         ORDER BY newest.run_id DESC
         LIMIT $3
+    ), floor AS (
+        SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT run_id FROM head ORDER BY run_id LIMIT 1) END AS id FROM head
     )
     SELECT ending.id
-    FROM head
+    FROM floor
+    CROSS JOIN head
     CROSS JOIN LATERAL (
         SELECT run_id AS id FROM :"schema".run_endings AS row
         WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
           AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+          AND row.run_id >= floor.id
         ORDER BY row.run_id DESC LIMIT $3
     ) AS ending
     ORDER BY ending.id DESC
@@ -205,7 +254,7 @@ CROSS JOIN LATERAL (
             ORDER BY row.namespace, row.definition LIMIT 1
         ) AS next
     ), head AS (
-        SELECT place.status, place.namespace, place.definition
+        SELECT place.status, place.namespace, place.definition, newest.run_id
         FROM place
         CROSS JOIN LATERAL (
             SELECT run_id FROM :"schema".run_endings AS row
@@ -215,13 +264,17 @@ CROSS JOIN LATERAL (
         ) AS newest
         ORDER BY newest.run_id DESC
         LIMIT $3
+    ), floor AS (
+        SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT run_id FROM head ORDER BY run_id LIMIT 1) END AS id FROM head
     )
     SELECT ending.id
-    FROM head
+    FROM floor
+    CROSS JOIN head
     CROSS JOIN LATERAL (
         SELECT run_id AS id FROM :"schema".run_endings AS row
         WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
           AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+          AND row.run_id >= floor.id
         ORDER BY row.run_id DESC LIMIT $3
     ) AS ending
     ORDER BY ending.id DESC
