@@ -32,6 +32,8 @@ SCRIPTS: Final = (
     "snapshot",
     "hot_run",
     "growth",
+    "claims",
+    "sweep",
     "drop",
     "pooled",
 )

@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> None:
     with server() as base:
         if "months" in sizes.parts:
             with ExitStack() as stack:
-                pair = [stack.enter_context(database(base, _retained(months))) for months in (0, sizes.months)]
+                pair = [stack.enter_context(database(base, retained(months))) for months in (0, sizes.months)]
                 figures += run(_months(pair[0], pair[1], sizes))
         if "in_flight" in sizes.parts:
             with database(base) as small, database(base) as large:
@@ -111,17 +111,23 @@ def main(arguments: Sequence[str]) -> None:
     emit(figures)
 
 
-def _retained(months: int) -> RetentionSettings:
+def retained(months: int) -> RetentionSettings:
+    """Partitions of this month and so many before it."""
     return RetentionSettings(months=max(1, months), months_behind=months, months_ahead=1)
 
 
-async def _months(one: Settings, many: Settings, sizes: Sizes) -> list[Figure]:
-    now = Month.of(await _clock(many))
-    for behind in range(1, sizes.months + 1):
+async def fill_months(settings: Settings, months: int, history: int) -> None:
+    """Fill so many past months with finished runs."""
+    now = Month.of(await _clock(settings))
+    for behind in range(1, months + 1):
         month = now.plus(-behind)
         span = (now.plus(1 - behind).start - month.start).total_seconds() * 1000
-        await _fill(many, _HISTORY, sizes.history, month.start.timestamp() * 1000, span / (sizes.history + 1))
-        say(f"growth: {month.suffix} filled with {sizes.history:,} runs")
+        await _fill(settings, _HISTORY, history, month.start.timestamp() * 1000, span / (history + 1))
+    say(f"{months} months filled with {history:,} runs each")
+
+
+async def _months(one: Settings, many: Settings, sizes: Sizes) -> list[Figure]:
+    await fill_months(many, sizes.months, sizes.history)
     setting = {"months": sizes.months, "runs_a_month": sizes.history}
     return await _compare("months", (one, many), GOAL_MONTHS, sizes, setting)
 

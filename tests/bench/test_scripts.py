@@ -48,6 +48,8 @@ FIGURES = {
         *("drop_month", "drop_month_stall", "drop_month_stall_idle", "compact_month", "compact_month_stall"),
         *("delete_month", "delete_month_stall"),
     },
+    "claims": {f"claim_of_{ready}_ready_in_{lanes}_lanes" for ready in (100, 500) for lanes in (1, 16)},
+    "sweep": {"sweep_months_1", "sweep_months_2", "sweep_workers_1", "sweep_batch_50"},
     "growth": {
         f"growth_{part}_{figure}_kept" for part in ("months", "in_flight") for figure in ("throughput", "postgres_cpu")
     },
@@ -91,7 +93,20 @@ def test_every_script_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["ceiling", "latency", "submit", "fanout", "expressions", "snapshot", "hot_run", "growth", "drop"]
+    "script",
+    [
+        "ceiling",
+        "latency",
+        "submit",
+        "fanout",
+        "expressions",
+        "snapshot",
+        "hot_run",
+        "growth",
+        "drop",
+        "claims",
+        "sweep",
+    ],
 )
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
     found = figures(bench(durable_server, script, "--quick"))
