@@ -103,7 +103,8 @@ async def measure(settings: Settings, sizes: Sizes, least: float) -> list[Figure
     bench = await Bench.open(settings)
     try:
         months = await bench.months(sizes)
-        async with working(settings, WatchedEngine) as engine, clients(engine, sizes.clients) as load:
+        busy = replace(settings, worker=replace(settings.worker, slots=sizes.clients))
+        async with working(busy, WatchedEngine) as engine, clients(engine, sizes.clients) as load:
             await asyncio.sleep(least)
             control = await load.during(lambda: asyncio.sleep(least), least)
             deleted = await load.during(lambda: bench.delete(months[0]), least)
@@ -246,7 +247,7 @@ class WatchedEngine(Engine):
         self.latencies.append(now - begun)
         if report.node == NODES[-1]:
             self.ends.append(now)
-            if (waiter := self.waiting.pop(report.run_id, None)) is not None:
+            if (waiter := self.waiting.pop(report.run_id, None)) is not None and not waiter.done():
                 waiter.set_result(None)
         return reply
 

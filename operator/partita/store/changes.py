@@ -9,7 +9,7 @@ time, the change is left for the next call, which goes on where this one ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeVar
@@ -62,6 +62,12 @@ class Changes:
         """Ids of the month's unfinished runs, at most so many, in order."""
         rows = await self.connection.fetch(self.sql("open_runs_between"), month.lower, month.upper, most)
         return [row["run_id"] for row in rows]
+
+    async def drop(self, names: Sequence[str]) -> None:
+        """Drop tables that are attached to nothing: all or none, which is one commit."""
+        async with self.connection.transaction():
+            for name in names:
+                await self.connection.execute(self.sql("partition_drop", partition=name))
 
     async def patiently(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the work, again a few times when somebody is in the way; raises BusyError."""

@@ -42,11 +42,14 @@ _ROUNDS: Final = 5
 async def clean(changes: Changes) -> dict[Month, str]:
     """Drop what broken-off compactions have left; months whose leftovers are in use, with the words for it."""
     busy: dict[Month, str] = {}
+    left: dict[Month, list[str]] = {}
     for name, month in await changes.connection.fetch(changes.sql("compaction_leftovers"), changes.sql.schema):
+        left.setdefault(Month.parse(month), []).append(name)
+    for month, names in left.items():
         try:
-            await changes.patiently(_drop, changes, name)
+            await changes.patiently(changes.drop, names)
         except BusyError as error:
-            busy[Month.parse(month)] = str(error)
+            busy[month] = str(error)
     return busy
 
 
@@ -70,10 +73,6 @@ async def compact(changes: Changes, month: Month) -> int | None:
     return len(copies.marks)
 
 
-async def _drop(changes: Changes, name: str) -> None:
-    await changes.connection.execute(changes.sql("partition_drop", partition=name))
-
-
 @dataclass(slots=True)
 class _Copies:
     """The new tables of one month."""
@@ -89,16 +88,16 @@ class _Copies:
 
     async def make(self) -> None:
         """Make the tables, empty."""
-        for table in self.tables:
-            await self.changes.patiently(self._make, table)
+        await self.changes.patiently(self._make)
 
-    async def _make(self, table: PartitionTable) -> None:
-        sql, name = self.changes.sql, f"{table.name}_new"
+    async def _make(self) -> None:
+        sql, connection = self.changes.sql, self.changes.connection
         limits = {"lower": str(self.month.lower), "upper": str(self.month.upper)}
-        async with self.changes.connection.transaction():
-            await create(self.changes.connection, sql, table.parent, name)
-            bound = sql("compaction_bound", partition=name, key=_key(table), **limits)
-            await self.changes.connection.execute(bound)
+        async with connection.transaction():
+            for table in self.tables:
+                name = f"{table.name}_new"
+                await create(connection, sql, table.parent, name)
+                await connection.execute(sql("compaction_bound", partition=name, key=_key(table), **limits))
 
     async def fill(self, runs: Sequence[UUID]) -> None:
         """Copy runs into the tables, anew where they were copied before."""

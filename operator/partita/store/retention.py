@@ -12,6 +12,7 @@ Tables that depend on runs are detached and dropped before them. No lock is wait
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -72,40 +73,40 @@ class _Drop:
         if limit > current:
             raise ConflictError(f"partitions: months before {limit} include the current one, {current}, which stays")
         cluttered = await compaction.clean(changes)
-        months = sorted({table.month for table in await changes.tables() if table.month < limit})
+        months: dict[Month, list[PartitionTable]] = {}
+        for table in await changes.tables():
+            if table.month < limit:
+                months.setdefault(table.month, []).append(table)
         if not months:
             return DropReport(())
         await changes.connection.execute(changes.sql("retention_floor_raise"), limit.start)
-        for month in months:
+        for month, tables in sorted(months.items()):
             if month in cluttered:
                 self._kept[month] = _in_use(cluttered[month])
             else:
-                await self._month(month)
+                await self._month(month, tables)
         return DropReport(tuple(self._dropped), self._kept, limit.start, self._compacted)
 
-    async def _month(self, month: Month) -> None:
+    async def _month(self, month: Month, tables: Sequence[PartitionTable]) -> None:
         """Drop or compact one month, or say why it stays."""
+        names = [table.name for table in tables]
         try:
-            await self._nothing_pending_before(month)
-            runs = await self._unfinished(month) or await self._detached(month)
-            if runs:
-                await self._keep(month, runs)
-            else:
-                for table in await self._changes.tables(month):
-                    await self._changes.patiently(self._drop_table, table.name)
-                self._dropped.append(month)
+            await self._nothing_else_pending(names)
+            if runs := await self._unfinished(month) or await self._detached(month, tables):
+                return await self._keep(month, runs)
+            await self._changes.patiently(self._changes.drop, names)
+            self._dropped.append(month)
         except BusyError as error:
             self._kept[month] = _in_use(str(error))
 
-    async def _nothing_pending_before(self, month: Month) -> None:
-        """A table of records can have one pending detach at a time."""
-        for table in await self._changes.tables():
-            if table.pending and table.month < month:
-                raise BusyError(f"{table.name} is still being detached")
+    async def _nothing_else_pending(self, names: Sequence[str]) -> None:
+        sql = self._changes.sql
+        for row in await self._changes.connection.fetch(sql("partitions_pending"), sql.schema):
+            if row["name"] not in names:
+                raise BusyError(f"{row['name']} is still being detached")
 
-    async def _detached(self, month: Month) -> list[object]:
+    async def _detached(self, month: Month, tables: Sequence[PartitionTable]) -> list[object]:
         """Detach the month's tables, unless unfinished runs come up; these."""
-        tables = await self._changes.tables(month)
         await self._changes.wait_for_users(tables)
         if runs := await self._unfinished(month):
             return runs
@@ -135,9 +136,10 @@ class _Drop:
 
     async def _detach(self, table: PartitionTable) -> None:
         """Detach one table, from whatever state an earlier attempt has left it in."""
-        now = next((each for each in await self._changes.tables(table.month) if each.name == table.name), table)
-        if now.attached:
-            block = "partition_finalize" if now.pending else "partition_detach"
+        name = f"{self._changes.sql.schema}.{table.name}"
+        now = await self._changes.connection.fetchrow(self._changes.sql("partition_state"), name)
+        if now is not None:
+            block = "partition_finalize" if now["inhdetachpending"] else "partition_detach"
             text = self._changes.sql(block, parent=table.parent, partition=table.name)
             await self._changes.connection.execute(text)
 
@@ -148,9 +150,6 @@ class _Drop:
                 await self._changes.patiently(self._detach, table)
             if table.pending or not table.attached:
                 await self._changes.patiently(attach, self._changes.connection, self._changes.sql, table.parent, month)
-
-    async def _drop_table(self, name: str) -> None:
-        await self._changes.connection.execute(self._changes.sql("partition_drop", partition=name))
 
 
 def _in_use(words: str) -> str:

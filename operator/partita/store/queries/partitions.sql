@@ -26,6 +26,18 @@ LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
 WHERE n.nspname = $1::text
 ORDER BY p.relname = 'workflow_runs', p.relname, c.relname
 
+-- name: partitions_pending
+-- Tables whose detach was begun and not finished; a table of records has one at a time.
+SELECT c.relname::text AS name
+FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE i.inhdetachpending AND n.nspname = $1::text
+
+-- name: partition_state
+-- Whether the detach of the table $1 is pending; no row for a table that is attached to nothing.
+SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1::text)
+
 -- name: retention_floor
 SELECT retention_floor, clock_timestamp() AS now FROM :"schema".engine_state
 
