@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import asyncpg
@@ -11,11 +12,13 @@ import pytest
 from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.engine import Engine, StartRequest
 from partita.engine.duties import Duties
+from partita.engine.upkeep import Upkeep
 from partita.settings import Settings
 from partita.store import partitions, statistics
+from partita.store.duties import DutyStore, UpkeepStore
 from partita.store.errors import PartitionMissingError
 from tests.engine.support import CHAIN, NAMESPACE, opened
-from tests.store.records import insert_run
+from tests.store.records import end_run, insert_run
 
 Connection: TypeAlias = "asyncpg.Connection[Any]"
 INHERITED = "SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = 'partita' AND inherited"
@@ -125,3 +128,15 @@ async def test_rows_of_a_month_are_estimated_from_its_own_statistics(engine: Eng
     found = {one.month: one for one in (await partitions.status(engine.database)).months}
     assert found[month].rows == 700
     assert found[month].bytes > found[month.plus(2)].bytes > 0
+
+
+async def test_upkeep_fills_in_what_older_processes_left_out_of_lists(settings: Settings, other: Connection) -> None:
+    """Also where reads go to another server, which could not write."""
+    run_id = make_id(to_milliseconds(Month.of(await other.fetchval("SELECT now()")).start), 1)
+    await insert_run(other, run_id, started_by="eve")
+    await end_run(other, run_id, "Succeeded")
+    await other.execute("UPDATE partita.run_endings SET started_by = NULL")
+    elsewhere = replace(settings, database=replace(settings.database, read_url=settings.database.url + "&user=nobody"))
+    async with opened(settings) as engine:
+        await Upkeep(DutyStore(engine.database), UpkeepStore(engine.database), elsewhere).tick()
+    assert await other.fetchval("SELECT started_by FROM partita.run_endings") == "eve"

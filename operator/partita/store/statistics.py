@@ -8,7 +8,6 @@ of rows has moved since, so a table whose rows are replaced one by one keeps its
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from partita.settings import Settings
@@ -31,8 +30,7 @@ async def refresh(settings: Settings) -> tuple[str, ...]:
     A transaction a table, on the direct connection, without a limit of time: behind a proxy a long statement would take
     one of its few connections, and one transaction for all would hold its snapshot for as long as all of them take.
     """
-    direct_settings = replace(direct(settings.database), statement_timeout_ms=0)
-    dedicated = Dedicated(direct_settings, "partita/statistics", planner=False)
+    dedicated = Dedicated(direct(settings.database), "partita/statistics", planner=False)
     sql = Sql(settings.database.schema)
     try:
         with boundary():
