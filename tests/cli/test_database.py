@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from partita.cli.exits import Exit
+from partita.store import candidates, lists
+from partita.store.views import RunCount
 from tests.cli.commands import Cli, Result
 
 MANIFEST = """
@@ -113,6 +115,37 @@ def test_lists_filter_and_page(on_database: Cli, manifest: Path, run_id: str) ->
     second = on_database("list", "--limit", "1", "--cursor", first.json["cursor"], "-o", "json")
     assert _ids(second) == [run_id]
     assert "no runs" in on_database("list", "-n", "elsewhere").err
+
+
+def test_lists_take_any_of_several_phases_and_count(on_database: Cli, manifest: Path, run_id: str) -> None:
+    on_database("submit", str(manifest))
+    assert on_database("cancel", run_id).code == Exit.OK
+    both = ("--status", "cancelled", "--status", "running", "--until", "2999-01-01T00:00:00Z")
+    assert len(_ids(on_database("list", *both, "-o", "json"))) == 2
+    assert on_database("list", *both, "--count").out == "2\n"
+    assert on_database("list", "--tag", "blue", "--phase", "cancelled", "--count").out == "1\n"
+    assert on_database("list", "--tag", "red", "--count", "-o", "json").json == {"count": 0, "exact": True}
+
+
+def test_a_count_says_where_it_ended(on_database: Cli, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def counted(*_: object) -> RunCount:
+        return RunCount(10_000, exact=False)
+
+    assert run_id
+    monkeypatch.setattr(lists, "count_runs", counted)
+    assert on_database("list", "--count").out == "10,000+\n"
+    assert on_database("list", "--count", "-o", "json").json == {"count": 10_000, "exact": False}
+
+
+def test_short_pages_are_read_on(
+    on_database: Cli, manifest: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a page looks at one run only, a list of all still has all."""
+    monkeypatch.setattr(candidates, "LOOKED_AT", 1)
+    submitted = [on_database("submit", str(manifest), "-o", "json").json[1]["id"] for _ in range(3)]
+    found = on_database("list", "--tag", "blue", "-o", "json")
+    assert set(_ids(found)) == {run_id, *submitted}
+    assert found.json["cursor"] == ""
 
 
 def test_submitting_again_deploys_nothing_new(on_database: Cli, manifest: Path, run_id: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.cli.backend import RunQuery
+from partita.cli.backend import RunQuery, RunTotal
 from partita.cli.database import DatabaseBackend
 from partita.cli.follow import follow
 from partita.domain.errors import ConflictError, InvalidError, NotFoundError, TimedOutError
@@ -77,6 +77,9 @@ async def test_lists(place: Place) -> None:
     assert await listed(place, phases=("Succeeded",)) == []
     assert await listed(place, phases=("Running", "Failed"), limit=1) == [("timers", "Running", "3")]
     assert await listed(place, namespace="elsewhere") == []
+    for phases, count in (((), 2), (("Succeeded",), 0), (("Running", "Failed"), 2)):
+        query = RunQuery(namespace=place.namespace, phases=phases, limit=1)
+        assert await place.backend.count(query) == RunTotal(count=count, exact=True)
     page = await place.backend.list(RunQuery(namespace=place.namespace))
     assert [run for run in page.runs if run.definition == "approve"] == [(await place.get(first)).run]
     assert [run for run in page.runs if run.definition == "timers"] == [(await place.get(second)).run]

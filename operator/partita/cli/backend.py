@@ -221,6 +221,14 @@ class RunList:
     cursor: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTotal:
+    """How many runs a list would have in all; at least so many where ``exact`` is false, as counting has a limit."""
+
+    count: int
+    exact: bool
+
+
 class Backend(Protocol):
     """Where the runs are.
 
@@ -241,7 +249,10 @@ class Backend(Protocol):
         """One node of a run; raises NotFoundError, and InvalidError where only the database can tell."""
 
     async def list(self, query: RunQuery) -> RunList:
-        """A page of runs."""
+        """A page of runs. It may be short, or empty, and still have a cursor, where few of many runs fit."""
+
+    async def count(self, query: RunQuery) -> RunTotal:
+        """How many runs fit, counted up to a limit; ``limit`` and ``cursor`` mean nothing here."""
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Send a signal: ``Accepted``, ``Consumed``, ``Already sent``, or ``Sent`` when nothing has answered yet.

@@ -8,11 +8,12 @@ decide what it may do.
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunLine, RunList, RunQuery, Submitted
+from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunLine, RunList, RunQuery, RunTotal, Submitted
 from partita.cli.names import get_command, is_run_id
 from partita.cli.nodes import require_nodes
 from partita.cli.objects import detail_of, newest_first, readable, run_line, status_of
@@ -106,19 +107,27 @@ class ClusterBackend:
 
     async def list(self, query: RunQuery) -> RunList:
         """The newest runs; the API server filters by definition and by one phase, and knows no order."""
+        found = await self._matching(query)
+        found.sort(key=newest_first, reverse=True)
+        return RunList(runs=tuple(found[: query.limit]))
+
+    async def count(self, query: RunQuery) -> RunTotal:
+        """How many objects fit: the API server hands all of them out."""
+        return RunTotal(count=len(await self._matching(query)), exact=True)
+
+    async def _matching(self, query: RunQuery) -> builtins.list[RunLine]:
         for option, asked in _ONLY_DATABASE:
             if asked(query):
                 hint = "partita list --limit 1000" if option == "--cursor" else "partita list --database-url URL"
                 raise InvalidError("list", (Problem(option, "needs the database"),), hint=hint)
-        found: list[RunLine] = []
+        found: builtins.list[RunLine] = []
         path = RUNS.path("" if query.all_namespaces else query.namespace or self._namespace)
         try:
             async for page in self._client.pages(path, fields=_selector(query)):
                 found += [run for run in map(run_line, page) if not query.phases or run.phase in query.phases]
         except NotFoundError as error:
             raise _not_installed() from error
-        found.sort(key=newest_first, reverse=True)
-        return RunList(runs=tuple(found[: query.limit]))
+        return found
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Append to ``spec.signals`` and wait a moment for the operator's answer."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 from uuid import UUID
 
-from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunList, RunQuery, Submitted
+from partita.cli.backend import NodeDetail, NodeQuery, RunDetail, RunList, RunQuery, RunTotal, Submitted
 from partita.cli.clashes import refuse_clashes
 from partita.cli.inspect import flow_of, read_node, read_run
 from partita.cli.names import get_command, is_run_id
@@ -83,7 +83,21 @@ class DatabaseBackend:
 
     async def list(self, query: RunQuery) -> RunList:
         """A page of runs, newest first."""
-        chosen = views.RunFilter(
+        database = self._engine.database
+        page = await lists.list_runs(
+            database, await self._filter(query), limit=query.limit, cursor=_cursor(query.cursor)
+        )
+        waits = await reads.waiting(database, [run.id for run in page.runs if run.status not in TERMINAL])
+        runs = tuple(run_line(run, waits_listed(waits.get(run.id, ()))) for run in page.runs)
+        return RunList(runs=runs, cursor=str(page.cursor or ""))
+
+    async def count(self, query: RunQuery) -> RunTotal:
+        """How many runs fit, up to 10,000."""
+        found = await lists.count_runs(self._engine.database, await self._filter(query))
+        return RunTotal(count=found.count, exact=found.exact)
+
+    async def _filter(self, query: RunQuery) -> views.RunFilter:
+        return views.RunFilter(
             namespace=None if query.all_namespaces or query.parent else query.namespace or None,
             definition=query.definition,
             statuses=tuple(RunStatus(phase) for phase in query.phases),
@@ -94,10 +108,6 @@ class DatabaseBackend:
             created_before=query.before,
             parent=await self._id(query.namespace, query.parent) if query.parent else None,
         )
-        page = await lists.list_runs(self._engine.database, chosen, limit=query.limit, cursor=_cursor(query.cursor))
-        waits = await reads.waiting(self._engine.database, [run.id for run in page.runs if run.status not in TERMINAL])
-        runs = tuple(run_line(run, waits_listed(waits.get(run.id, ()))) for run in page.runs)
-        return RunList(runs=runs, cursor=str(page.cursor or ""))
 
     async def signal(self, namespace: str, run: str, name: str, payload: Json, signal_id: str, sender: str) -> str:
         """Send a signal; a refused one is an error."""

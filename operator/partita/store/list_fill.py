@@ -10,19 +10,40 @@ from __future__ import annotations
 from uuid import UUID
 
 from partita.domain.ids import Month
-from partita.store.database import Connection, Database
+from partita.settings import DatabaseSettings
+from partita.store.database import Connection, Dedicated
+from partita.store.errors import boundary
+from partita.store.sql import Sql
+
+_FIRST = UUID(int=0)
+_LAST = UUID(int=(1 << 128) - 1)
 
 
-async def fill(database: Database, *, most: int = 1_000) -> int:
-    """Fill in the newest rows that need it, at most so many finished and unfinished runs; how many there were."""
-    sql = database.sql
+async def fill(settings: DatabaseSettings, *, steps: int | None = None, most: int = 1_000) -> int:
+    """Fill in the newest rows that need it; how many there were.
 
-    async def step(connection: Connection) -> int:
-        done = len(await connection.fetch(sql("list_fill_open"), most))
-        newest = await connection.fetch(sql("list_unlisted"), UUID(int=0), UUID(int=(1 << 128) - 1), 1)
-        if newest and done < most:
-            month = Month.of(UUID(bytes=newest[0][0]))
-            done += len(await connection.fetch(sql("list_fill"), month.lower, month.upper, most - done))
-        return done
+    ``steps``: how many transactions at most (None: until nothing is left), of at most ``most`` runs each. Raises
+    UnavailableError.
+    """
+    sql, done = Sql(settings.schema), 0
+    dedicated = Dedicated(settings, "partita/lists", planner=False)
+    try:
+        with boundary():
+            while steps is None or steps > 0:
+                async with dedicated.transaction() as connection:
+                    filled = await _step(connection, sql, most)
+                if not filled:
+                    break
+                done, steps = done + filled, None if steps is None else steps - 1
+    finally:
+        await dedicated.close()
+    return done
 
-    return await database.read(step)
+
+async def _step(connection: Connection, sql: Sql, most: int) -> int:
+    done = len(await connection.fetch(sql("list_fill_open"), most))
+    newest = await connection.fetch(sql("list_unlisted"), _FIRST, _LAST, 1)
+    if newest and done < most:
+        month = Month.of(UUID(bytes=newest[0][0]))
+        done += len(await connection.fetch(sql("list_fill"), month.lower, month.upper, most - done))
+    return done

@@ -35,14 +35,18 @@ def migrate(
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
 ) -> None:
-    """Bring the schema up to this version and make the next months' partitions; safe to run any number of times."""
-    from partita.store import migrations, partitions, roles
+    """Bring the schema up to this version, with what older rows lack, and make the next months' partitions.
+
+    Safe to run any number of times, and while runs are in flight.
+    """
+    from partita.store import list_fill, migrations, partitions, roles
 
     settings = database_settings(database_url)
 
     async def work() -> tuple[tuple[MigrationState, ...], tuple[str, ...], tuple[str, ...]]:
         applied = await migrations.migrate(settings.database, wait_ms=300_000 if wait else None)
         made = await partitions.ensure(settings)
+        await list_fill.fill(migrations.direct(settings.database))
         return applied, made, await roles.apply(settings.database) if with_roles else ()
 
     applied, made, new = asyncio.run(work())

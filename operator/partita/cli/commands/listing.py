@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from dataclasses import replace
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from partita.cli import names, options
-from partita.cli.backend import Backend, RunLine, RunList, RunQuery
+from partita.cli.backend import Backend, RunLine, RunList, RunQuery, RunTotal
 from partita.cli.connect import on_backend
 from partita.cli.documents import moment, texts
-from partita.cli.output import Format, age, note, print_json, print_table, state
+from partita.cli.output import Format, age, note, print_json, print_table, state, stdout
 from partita.domain.names import OBJECT, TAG
 
 _Namespace: TypeAlias = Annotated[
@@ -28,7 +29,9 @@ _Definition: TypeAlias = Annotated[
     str | None,
     typer.Option("--definition", callback=names.optional("--definition", OBJECT), help="Only runs of this definition."),
 ]
-_Phase: TypeAlias = Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.")]
+_Phase: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--phase", "--status", help="Only this phase; repeatable, any may fit.")
+]
 _Tag: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--tag", callback=names.repeated("--tag", TAG), help="Only with this tag; repeatable, all must fit."),
@@ -42,10 +45,13 @@ _StartedBy: TypeAlias = Annotated[
     typer.Option("--started-by", show_default=False, help="Only runs that this person or object started."),
 ]
 _Since: TypeAlias = Annotated[
-    str, typer.Option("--since", show_default=False, help="Only runs since a time, or for so long, such as 2h.")
+    str, typer.Option("--since", show_default=False, help="Only runs made since a time, or for so long, such as 2h.")
 ]
 _Before: TypeAlias = Annotated[
-    str, typer.Option("--before", show_default=False, help="Only runs before a time, or older than, such as 7d.")
+    str,
+    typer.Option(
+        "--before", "--until", show_default=False, help="Only runs made before a time, or older than, such as 7d."
+    ),
 ]
 _Parent: TypeAlias = Annotated[
     str | None,
@@ -58,7 +64,15 @@ _Parent: TypeAlias = Annotated[
     ),
 ]
 _Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs a page.")]
+_Count: TypeAlias = Annotated[
+    bool, typer.Option("--count", help="Only say how many there are; with a database counted up to 10,000.")
+]
 _Cursor: TypeAlias = Annotated[str, typer.Option("--cursor", show_default=False, help="Where the page before ended.")]
+
+
+_EMPTY: Final = "no runs; try: partita submit FILE"
+_READ_ON: Final = 50
+"""Short pages that are joined to one."""
 
 
 def register(app: typer.Typer) -> None:
@@ -79,6 +93,7 @@ def list_runs(
     parent: _Parent = None,
     limit: _Limit = 50,
     cursor: _Cursor = "",
+    count: _Count = False,
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
     kubeconfig: options.Kubeconfig = "",
@@ -100,17 +115,40 @@ def list_runs(
         cursor=cursor or None,
     )
 
-    async def work(backend: Backend) -> RunList:
-        return await backend.list(query)
+    target = options.target(database_url, kubeconfig, context)
+    if count:
+        _print_total(on_backend(target, lambda backend: backend.count(query)), output)
+        return
 
-    page = on_backend(options.target(database_url, kubeconfig, context), work)
+    async def work(backend: Backend) -> RunList:
+        return await _filled(backend, query)
+
+    page = on_backend(target, work)
     if output is Format.JSON:
         print_json(page)
         return
     columns = ("namespace", "name", "definition", "phase", "progress", "waiting", "age", "run id")
-    print_table(columns, (_row(run) for run in page.runs), empty="no runs; try: partita submit FILE")
+    print_table(columns, (_row(run) for run in page.runs), empty=_EMPTY if not page.cursor else "no run found yet")
     if page.cursor:
         note(f"more: --cursor {page.cursor}")
+
+
+async def _filled(backend: Backend, query: RunQuery) -> RunList:
+    """A page, read on for a while where few of many runs fit: the first pages may then be short."""
+    page = await backend.list(query)
+    for _ in range(_READ_ON):
+        if not page.cursor or len(page.runs) >= query.limit:
+            break
+        rest = await backend.list(replace(query, cursor=page.cursor, limit=query.limit - len(page.runs)))
+        page = RunList(runs=page.runs + rest.runs, cursor=rest.cursor)
+    return page
+
+
+def _print_total(total: RunTotal, output: Format) -> None:
+    if output is Format.JSON:
+        print_json(total)
+    else:
+        stdout.print(f"{total.count:,}{'' if total.exact else '+'}", highlight=False)
 
 
 def _row(run: RunLine) -> tuple[object, ...]:
