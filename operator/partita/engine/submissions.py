@@ -8,7 +8,7 @@ row whose deletion says that the event may happen.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from partita.store.fences import Demand
 from partita.store.starts import RunKey
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class Submission:
     """Base of all kinds."""
 
@@ -29,9 +29,9 @@ class Submission:
     future: asyncio.Future[Any]
     expires: float
     """Loop time after which it is answered with Unavailable instead of being tried again."""
-    skips: int = 0
+    skips: int = field(default=0, init=False)
     """How often its run was skipped because another process held it."""
-    rank: int = 1
+    rank: int = field(default=1, init=False)
     """Order among the submissions of one run in one batch: signals (which beat a deadline that passed at the same
     time), then what has a fence, then controls, then messages in the order in which they were sent."""
 
@@ -46,7 +46,7 @@ class Submission:
             self.future.set_exception(error)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class Start(Submission):
     """Start a run; answered with StartReply, or None when its version is no longer the one to start."""
 
@@ -61,7 +61,7 @@ class Start(Submission):
     """A run decided on exactly this version, so that it starts even if it was withdrawn since."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class Happening(Submission):
     """An event that nothing fences; answered with Reply. With ``inbox_id``, the inbox row is its fence."""
 
@@ -77,7 +77,7 @@ class Happening(Submission):
         return self.inbox_id is not None and not isinstance(self.event, SignalReceived)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class Reported(Submission):
     """A worker's report; answered with ReportReply."""
 
@@ -85,7 +85,7 @@ class Reported(Submission):
     offer: Offer | None
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class LeaseEnded(Submission):
     """The sweeper takes an attempt away; answered with Reply."""
 
@@ -95,14 +95,14 @@ class LeaseEnded(Submission):
     lease_id: UUID
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class TimerFell(Submission):
     """A timer seems due; answered with Reply."""
 
     timer: TimerKey
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class ReadyExpired(Submission):
     """Nobody seems to have claimed an attempt in time; answered with Reply."""
 

@@ -126,14 +126,14 @@ class Attempt:
         if self._runner is not None:
             self._cancelling = self._runner.cancel()
 
-    async def execute(self) -> Outcome:
-        """Run the function to its end; never raises for what the function does."""
+    async def execute(self, runner: asyncio.Task[Any] | None = None) -> Outcome:
+        """Run the function to its end; never raises for what the function does. ``runner``: the task that awaits it."""
         if self._verdict is not None:
             return self._verdict
         function, timeout_ms = self._function, self.claimed.timeout_ms
         if function is None:
             return _unknown_type(self.claimed.type)
-        self._runner = runner = asyncio.current_task()
+        runner = self._runner = runner or asyncio.current_task()
         self._timeouts.begin(self, timeout_ms)
         guard = GUARDING.set(True) if function.is_async else None
         try:

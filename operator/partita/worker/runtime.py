@@ -220,9 +220,10 @@ class Worker:
 
     async def _occupy_slot(self, attempt: Attempt) -> None:
         """Execute an attempt, and what comes with the answer to its report, until nothing does."""
+        runner = asyncio.current_task()
         while True:
             try:
-                outcome = await attempt.execute()
+                outcome = await attempt.execute(runner)
                 offer = None if self.draining or attempt.thread_runs() else self._offer
                 claimed = await self._reporter.report(attempt.claimed, outcome, offer)
                 following = None if claimed is None else self._hold(claimed)

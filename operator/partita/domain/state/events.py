@@ -40,7 +40,7 @@ class RunStarted:
     depth: int = 0
 
 
-@record(kw_only=True)
+@record
 class TaskCompleted:
     """A fenced report: the attempt succeeded. ``started_at`` is when it was claimed."""
 
