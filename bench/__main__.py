@@ -36,6 +36,7 @@ SCRIPTS: Final = (
     "sweep",
     "drop",
     "pooled",
+    "lists",
 )
 LAST: Final = ("peers",)
 """Scripts that follow the others: they install what they measure, into the user's cache."""

@@ -13,6 +13,7 @@ import pytest
 
 from bench.__main__ import SCRIPTS
 from bench.hostile import CASES
+from bench.lists import FILTERS
 from partita.store.embedded import Server
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,7 @@ FIGURES = {
         ),
         *("pooled_pgbouncer_cpu", "pooled_postgres_cpu_ratio", "pooled_latency_p50_ratio"),
     },
+    "lists": {"list_p99_1000", "list_p99_3000", *(f"list_growth_{name}" for name in FILTERS)},
 }
 KUBE = {"kube_path"}
 """Scripts that need a Kubernetes API; their test is beside the others that do."""
@@ -106,6 +108,7 @@ def test_every_script_is_covered() -> None:
         "drop",
         "claims",
         "sweep",
+        "lists",
     ],
 )
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
