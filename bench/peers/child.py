@@ -17,7 +17,7 @@ import orjson
 
 from bench.peers.install import ROOT
 
-_START: Final = 20.0
+_START: Final = 30.0
 """Seconds that a process may take to be ready."""
 _GRACE: Final = 10.0
 """Seconds that it may take to end."""
