@@ -9,21 +9,20 @@ they may take minutes, and the transaction that holds the turn of upkeep would b
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Final
 
 from partita.engine.service import Clock, TickingService
 from partita.settings import Settings
 from partita.store import list_fill, partitions, statistics
-from partita.store.database import Database
 from partita.store.duties import DutyStore, UpkeepStore
+from partita.store.migrations import direct
 
 _CHUNK: Final = 1_000
 _RARE: Final = 3_600.0
 """Seconds between looks at partitions and statistics."""
 
 _FILLS: Final = 50
-"""Statements, of a chunk of rows each, that fill in lists in one of these looks."""
+"""Transactions of one such look that fill in lists."""
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +57,5 @@ class Upkeep(TickingService):
             log.info("made partition %s", name)
         for name in await statistics.refresh(self._settings):
             log.info("refreshed the statistics of %s", name)
-        await self._fill_lists()
-
-    async def _fill_lists(self) -> None:
-        """What processes of an older version write is not in lists' indexes; some of it a time is put there."""
-        writable = replace(self._settings.database, read_url="")
-        async with await Database.open(writable, application="partita/upkeep") as database:
-            for _ in range(_FILLS):
-                if not await list_fill.fill(database, most=_CHUNK):
-                    return
+        if filled := await list_fill.fill(direct(self._settings.database), steps=_FILLS):
+            log.info("filled in what lists look for, of %d runs that an older version has written", filled)
