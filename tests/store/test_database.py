@@ -25,7 +25,7 @@ from tests.waiting import until
 
 @pytest.fixture
 def settings(direct: Settings) -> Settings:
-    """What is tested here is the session itself; see ``test_pooled`` for what is behind PgBouncer."""
+    """What is tested here is the session itself; see ``tests/pooled`` for what is behind PgBouncer."""
     return direct
 
 
@@ -181,31 +181,14 @@ async def test_the_coordinators_session_has_its_planner_options(database: Databa
     async with dedicated.transaction() as connection:
         assert await planner(connection) == wanted
     assert (await planner(await dedicated.connection()))["enable_seqscan"] == "off"
+    by_role = Dedicated(replace(database.settings, planner="role"), "role", planner=True)
+    found = await planner(await by_role.connection())
+    assert (found["plan_cache_mode"], found["enable_seqscan"]) == ("force_generic_plan", "on"), "the role has the rest"
+    await by_role.close()
     plain = database.dedicated("plain", planner=False)
     assert (await planner(await plain.connection()))["enable_seqscan"] == "on"
     await dedicated.close()
     await plain.close()
-
-
-async def test_behind_a_proxy_nothing_is_left_in_the_session(settings: Settings) -> None:
-    """Every statement stands in a transaction, none is prepared by name, options end with the transaction."""
-    pooled = replace(settings.database, pooled=True)
-    async with await Database.open(pooled) as database:
-        dedicated = database.dedicated("coordinator")
-        async with dedicated.transaction() as connection:
-            assert (await planner(connection))["plan_cache_mode"] == "force_generic_plan"
-            assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''") == 0
-        connection = await dedicated.connection()
-        assert (await planner(connection))["plan_cache_mode"] == "auto"
-        assert await connection.fetchval("SELECT current_setting('application_name')") == ""
-        started = await database.read(lambda c: c.fetchval("SELECT now() < clock_timestamp() FROM pg_sleep(0)"))
-        assert started
-        assert await database.read(_in_transaction)
-        await dedicated.close()
-
-
-async def _in_transaction(connection: Connection) -> bool:
-    return connection.is_in_transaction()
 
 
 async def test_a_snapshot_sees_one_moment_and_cannot_write(database: Database) -> None:

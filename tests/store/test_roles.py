@@ -10,7 +10,7 @@ import pytest
 
 from partita.settings import Settings
 from partita.store import roles
-from partita.store.database import PLANNER, Database
+from partita.store.database import OPTIONS, PREPARED, Database
 from partita.store.roles import Roles
 
 
@@ -55,8 +55,11 @@ async def test_tables_of_later_migrations_are_included(database: Database, made:
 
 
 async def test_options_come_with_the_role(database: Database, settings: Settings, made: Roles) -> None:
+    earlier = f"ALTER ROLE {made.coordinator} IN DATABASE {{}} SET {PREPARED[0]} = {PREPARED[1]}"
+    name = await database.read(lambda c: c.fetchval("SELECT current_database()"))
+    await database.read(lambda c: c.execute(earlier.format(name)))
     assert await roles.apply(settings.database, made) == ()
     query = "SELECT setconfig FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole WHERE rolname = $1"
     options = await database.read(lambda c: c.fetchval(query, made.coordinator))
-    assert set(options) == {f"{name}={value}" for name, value in PLANNER}
+    assert set(options) == {f"{name}={value}" for name, value in OPTIONS}
     assert await database.read(lambda c: c.fetchval(query, made.reader)) == ["default_transaction_read_only=on"]

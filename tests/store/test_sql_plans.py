@@ -20,7 +20,7 @@ import partita
 from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import migrations, partitions, roles
-from partita.store.database import PLANNER, Connection
+from partita.store.database import PLANNER, PREPARED, Connection
 from partita.store.roles import Roles
 from partita.store.sql import Block, Sql, blocks, parse
 from tests import postgres
@@ -85,6 +85,7 @@ async def coordinator_role(many_months: str) -> AsyncIterator[Connection]:
     owner = await asyncpg.connect(many_months)
     await owner.execute(f"ALTER ROLE {names.coordinator} LOGIN PASSWORD '{suffix}'")
     connection = await asyncpg.connect(many_months, user=names.coordinator, password=suffix)
+    await connection.execute("SET {} = '{}'".format(*PREPARED))
     yield connection
     await connection.close()
     for name in (names.coordinator, names.reader):

@@ -30,17 +30,21 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Record: TypeAlias = asyncpg.Record
 T = TypeVar("T")
 
-PLANNER: Final = (
-    ("plan_cache_mode", "force_generic_plan"),
+PREPARED: Final = ("plan_cache_mode", "force_generic_plan")
+"""What a session that keeps prepared statements adds. Where each statement is planned anew it would cost several times
+as much: a plan for all values plans every month, one for these values only theirs."""
+OPTIONS: Final = (
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("enable_seqscan", "off"),
     ("jit", "off"),
     ("idle_in_transaction_session_timeout", "60s"),
 )
-"""Options of a coordinator's session. Plans must not depend on statistics, which are missing on the first of a month;
-``jit`` because a forbidden plan's penalty looks like a cost that is worth compiling; the timeout because a process that
-is frozen inside a transaction would keep its runs locked."""
+"""Options of a coordinator. Plans must not depend on statistics, which are missing on the first of a month; ``jit``
+because a forbidden plan's penalty looks like a cost that is worth compiling; the timeout because a process that is
+frozen inside a transaction would keep its runs locked."""
+PLANNER: Final = (PREPARED, *OPTIONS)
+"""All options of a coordinator's own session."""
 READS: Final = MappingProxyType({"plan_cache_mode": "force_generic_plan", "enable_sort": "off", "jit": "off"})
 """Options of a session of the pool. With two years of months to choose from, planning a read takes longer than reading;
 and what an average value has few of, some value has a million of: rows are to come in the order of an index, up to a
@@ -164,7 +168,7 @@ class Dedicated:
     def __init__(self, settings: DatabaseSettings, application: str, *, planner: bool) -> None:
         self._settings = settings
         self._application = application
-        self._planner = PLANNER if planner and settings.planner == "auto" else ()
+        self._planner = _planner(settings) if planner else ()
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
         self.connects = 0
@@ -250,6 +254,12 @@ class Dedicated:
         if connection is not None:
             with suppress(*DATABASE_ERRORS):
                 await connection.close(timeout=2)
+
+
+def _planner(settings: DatabaseSettings) -> tuple[tuple[str, str], ...]:
+    """The options that no role has set: all of them in a session, or those for each transaction behind a proxy."""
+    missing = OPTIONS if settings.planner == "auto" else ()
+    return missing if settings.pooled else (PREPARED, *missing)
 
 
 def _options(

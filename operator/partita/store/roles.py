@@ -1,7 +1,8 @@
 """Database roles: one for coordinators, with their planner options, and one for reads.
 
 Purpose: behind a proxy that pools by transaction, options that belong to the role cost no round trip and cannot get
-lost. Invariant: applying the roles again changes nothing; neither role owns anything or may change the schema.
+lost. Invariant: applying the roles again changes nothing; neither role owns anything or may change the schema; what
+only a session with prepared statements needs is left to it, and taken from roles that had it.
 Trade-off: roles belong to the whole server, so that making them needs the right CREATEROLE; where it is missing,
 coordinators set their options themselves (``database.planner`` = auto) and everything runs under one role.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partita.settings import DatabaseSettings
-from partita.store.database import PLANNER, Connection, Dedicated
+from partita.store.database import OPTIONS, PREPARED, Connection, Dedicated
 from partita.store.errors import boundary
 from partita.store.migrations import direct
 from partita.store.sql import Sql
@@ -59,7 +60,8 @@ async def _make(connection: Connection, sql: Sql, name: str) -> bool:
 
 async def _set_options(connection: Connection, sql: Sql, roles: Roles) -> None:
     database = await connection.fetchval("SELECT current_database()")
-    for option, value in PLANNER:
+    for option, value in OPTIONS:
         text = sql("role_set", role=roles.coordinator, database=database, option=option, value=value)
         await connection.execute(text)
+    await connection.execute(sql("role_reset", role=roles.coordinator, database=database, option=PREPARED[0]))
     await connection.execute(sql("role_read_only", role=roles.reader, database=database))

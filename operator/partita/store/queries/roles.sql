@@ -23,6 +23,10 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA :"schema" GRANT SELECT ON TABLES TO :"role"
 -- In this database only: the role may have other uses elsewhere.
 ALTER ROLE :"role" IN DATABASE :"database" SET :"option" = :'value'
 
+-- name: role_reset
+-- utility: DDL
+ALTER ROLE :"role" IN DATABASE :"database" RESET :"option"
+
 -- name: role_read_only
 -- utility: DDL
 ALTER ROLE :"role" IN DATABASE :"database" SET default_transaction_read_only = on
