@@ -79,20 +79,22 @@ class Pair:
         parsed = bare.definition()
         ours, theirs = [], []
         for _ in range(runs):
-            ours.append(await self._lone())
+            ours.append(await lone(self._engine))
             transitions = bare.decided(1, parsed)
             begun = time.perf_counter()
             await bare.play(transitions, self._session, self._sql)
             theirs.append((time.perf_counter() - begun) * 1e3)
         return ours, theirs
 
-    async def _lone(self) -> float:
-        ended = self._engine.ended = asyncio.Event()
-        begun = time.perf_counter()
-        await self._engine.start(StartRequest(namespace=NAMESPACE, definition=NAME))
-        async with asyncio.timeout(_PATIENCE):
-            await ended.wait()
-        return (time.perf_counter() - begun) * 1e3
+
+async def lone(engine: WatchedEngine) -> float:
+    """Milliseconds of one run, with nothing else to do."""
+    ended = engine.ended = asyncio.Event()
+    begun = time.perf_counter()
+    await engine.start(StartRequest(namespace=NAMESPACE, definition=NAME))
+    async with asyncio.timeout(_PATIENCE):
+        await ended.wait()
+    return (time.perf_counter() - begun) * 1e3
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
