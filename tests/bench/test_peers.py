@@ -17,7 +17,7 @@ import pytest
 
 from bench.peers import install, place, report, script, turns
 from bench.peers.catalogue import FOLDER, PEERS, Peer
-from bench.peers.child import PeerError, child
+from bench.peers.child import Child, PeerError, child
 from bench.peers.report import Result
 from bench.peers.turns import Bench, Turn, Work, check, ready
 from bench.postgres import Base
@@ -72,6 +72,20 @@ async def test_work_that_is_not_finished_gives_no_figure(
     peer = await set_up(own)
     peer.about[question] = answer
     with pytest.raises(PeerError, match=problem):
+        await peer.turn(WORK)
+
+
+async def test_steps_that_no_process_executed_give_no_figure(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database says that all is done; the processes counted one last step less, as if one was recorded untouched."""
+
+    async def counted(workers: Sequence[Child]) -> list[int]:
+        first, second, third = await turns_executed(workers)
+        return [first, second, max(0, third - 1)]
+
+    turns_executed = turns.executed
+    monkeypatch.setattr(turns, "executed", counted)
+    peer = await set_up(own)
+    with pytest.raises(PeerError, match="steps were executed 3, 3, 2 times; expected 3 each"):
         await peer.turn(WORK)
 
 
