@@ -17,7 +17,7 @@ from uuid import UUID
 from partita.domain.payload import NULL, Payload
 from partita.domain.state.effects import Effects, Enqueue
 from partita.domain.state.rows import NodeKey, RunStatus
-from partita.engine.requests import ClaimedTask, Offer
+from partita.engine.requests import ClaimedTask, Offer, Report
 from partita.engine.submissions import Reported
 from partita.engine.turns import Group, Turn
 from partita.engine.urgency import Urgency
@@ -25,6 +25,19 @@ from partita.minting import new_id
 from partita.store.database import Connection
 from partita.store.sql import Sql
 from partita.store.writes import NewLease
+
+
+class _Candidate(NamedTuple):
+    """A report that made tasks ready and brings free hands."""
+
+    group: Group
+    effects: Effects
+    """Of all events of the run."""
+    turn: Turn
+    decided: Effects
+    """Of this report alone."""
+    report: Report
+    offer: Offer
 
 
 class _Handed(NamedTuple):
@@ -50,12 +63,12 @@ class _Handed(NamedTuple):
 
 async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urgency: Urgency, now: datetime) -> None:
     """Lease ready tasks to the workers whose reports made them ready."""
-    candidates = [(group, turn, offer) for group in groups for turn in group.turns if (offer := _offer(turn))]
-    queues = {enqueue.queue for _, turn, _ in candidates if turn.decided for enqueue in turn.decided.enqueue.values()}
-    if not queues:
+    candidates = _candidates(groups)
+    if not candidates:
         return
+    queues = {enqueue.queue for one in candidates for enqueue in one.decided.enqueue.values()}
     await urgency.look(connection, sql, queues, now)
-    handed = [one for group, turn, offer in candidates if (one := _hand_on(group, turn, offer, urgency, now))]
+    handed = [handed for one in candidates if (handed := _hand_on(one, urgency, now))]
     inputs = await _stored_inputs(connection, sql, handed)
     for one in handed:
         input_ = one.input
@@ -68,27 +81,34 @@ def _deadline(now: datetime, timeout_ms: int) -> datetime:
     return now + timedelta(milliseconds=timeout_ms)
 
 
-def _offer(turn: Turn) -> Offer | None:
-    one = turn.submission
-    return one.offer if isinstance(one, Reported) and one.offer is not None and one.offer.slots > 0 else None
+def _candidates(groups: Sequence[Group]) -> list[_Candidate]:
+    """Reports with an offer that have queued something."""
+    found = []
+    for group in groups:
+        effects = group.effects
+        if effects is None or not effects.enqueue or effects.run.status is not RunStatus.RUNNING:
+            continue
+        for turn in group.turns:
+            one, decided = turn.submission, turn.decided
+            if isinstance(one, Reported) and one.offer is not None and decided is not None and decided.enqueue:
+                found.append(_Candidate(group, effects, turn, decided, one.report, one.offer))
+    return found
 
 
-def _hand_on(group: Group, turn: Turn, offer: Offer, urgency: Urgency, now: datetime) -> _Handed | None:
-    effects, one = group.effects, turn.submission
-    if effects is None or turn.decided is None or effects.run.status is not RunStatus.RUNNING:
+def _hand_on(one: _Candidate, urgency: Urgency, now: datetime) -> _Handed | None:
+    group, effects, report, offer = one.group, one.effects, one.report, one.offer
+    if offer.slots <= 0 or not (offer.namespaces is None or effects.run.namespace in offer.namespaces):
         return None
-    if offer.namespaces is not None and effects.run.namespace not in offer.namespaces:
-        return None
-    for key in turn.decided.enqueue:
+    for key in one.decided.enqueue:
         enqueue = effects.enqueue.get(key)
         if enqueue is None or key in group.handed or enqueue.queue not in offer.queues:
             continue
-        if not isinstance(one, Reported) or key == (one.report.node, one.report.index):
+        if key == (report.node, report.index):
             continue  # the attempt that failed just now: another worker may have more luck
         if urgency.allows(enqueue.queue, enqueue.priority, now):
             deadline = _deadline(now, enqueue.timeout_ms)
-            lease = group.handed[key] = NewLease(new_id(), one.report.request_id, offer.worker_id, deadline)
-            return _Handed(effects, turn, key, enqueue, lease)
+            lease = group.handed[key] = NewLease(new_id(), report.request_id, offer.worker_id, deadline)
+            return _Handed(effects, one.turn, key, enqueue, lease)
     return None
 
 
