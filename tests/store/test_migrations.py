@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from partita.store.database import Database
 from partita.store.embedded import Server
 from partita.store.errors import SchemaMissingError
 from partita.store.migrations import MigrationEditedError, SchemaNewerError
+from partita.store.sql import quote_identifier
 from tests.postgres import Cluster
 from tests.store.records import insert, insert_run, open_run
 
@@ -142,9 +145,85 @@ async def test_psql_does_the_same_and_the_runner_takes_over(empty: DatabaseSetti
     assert sealed == migrations.available()[0].checksum
 
 
-def _psql(cluster: Cluster, url: str, path: Path) -> None:
+CATALOG = """
+SELECT 'column' AS kind, c.relname || '.' || a.attname AS name,
+       concat_ws(' ', format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attnum, pg_get_expr(d.adbin, d.adrelid),
+                 a.attstorage, a.attcompression, a.attstattarget, col_description(c.oid, a.attnum)) AS what
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relnamespace = $1::text::regnamespace
+UNION ALL
+SELECT 'table', relname, concat_ws(' ', relkind, reloptions::text, relpersistence, obj_description(oid, 'pg_class'),
+                                   pg_get_partkeydef(oid), pg_get_expr(relpartbound, oid))
+FROM pg_class WHERE relnamespace = $1::text::regnamespace
+UNION ALL
+SELECT 'index', c.relname, pg_get_indexdef(c.oid) FROM pg_class c
+WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('i', 'I')
+UNION ALL
+SELECT 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = $1::text::regnamespace
+UNION ALL
+SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = $1::text
+UNION ALL
+SELECT 'function', proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = $1::text::regnamespace
+UNION ALL
+SELECT 'trigger', tgname, pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE c.relnamespace = $1::text::regnamespace AND NOT tgisinternal
+ORDER BY 1, 2
+"""
+
+
+async def _catalog(settings: DatabaseSettings, schema: str) -> list[tuple[str, str, str]]:
+    """Everything that a schema is made of, without its name."""
+    connection = await asyncpg.connect(settings.url)
+    quoted = await connection.fetchval("SELECT quote_ident($1)", schema)
+    rows = await connection.fetch(CATALOG, quoted)
+    await connection.close()
+    found = [(str(row["kind"]), str(row["name"]), str(row["what"])) for row in rows]
+    return [(kind, name.replace(quoted, "S"), what.replace(quoted, "S")) for kind, name, what in found]
+
+
+@pytest.mark.parametrize("schema", ["partita", 'we"ird; DROP', "it's", "Upper Case", "$$", ":schema"])
+async def test_psql_and_the_runner_make_the_same_schema(
+    empty: DatabaseSettings, postgres_cluster: Cluster, schema: str
+) -> None:
+    await migrations.migrate(replace(empty, schema=schema))
+    ours = await _catalog(empty, schema)
+    connection = await asyncpg.connect(empty.url)
+    await connection.execute(f"DROP SCHEMA {quote_identifier(schema)} CASCADE")
+    await connection.close()
+    for file in migrations.available():
+        _psql(postgres_cluster, empty.url, migrations.migrations_folder() / file.file, schema)
+    theirs = await _catalog(empty, schema)
+    assert len(ours) > 200
+    assert theirs == ours
+    assert await migrations.migrate(replace(empty, schema=schema)) == ()
+
+
+async def test_ten_processes_at_once_apply_each_file_once(empty: DatabaseSettings) -> None:
+    """Processes of their own, as the pods of a rollout; each also makes the months."""
+    program = Path(sys.executable).with_name("partita")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PARTITA_")}
+    processes = [
+        await asyncio.create_subprocess_exec(
+            *(program, "migrate"),
+            env={**environment, "PARTITA_DATABASE_URL": empty.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for _ in range(10)
+    ]
+    said = [(await process.communicate())[0].decode() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 10, said
+    recorded = await scalar(empty, "SELECT array_agg(version ORDER BY version) FROM partita.schema_migrations")
+    assert recorded == [file.version for file in migrations.available()]
+    for file in migrations.available():
+        assert sum(f"{file.version:03}" in each or file.name in each for each in said) == 1, said
+
+
+def _psql(cluster: Cluster, url: str, path: Path, schema: str = "partita") -> None:
     server = cluster.server or Server(Path("unused"))
-    variables = ("-v", "ON_ERROR_STOP=1", "-v", "schema=partita")
+    variables = ("-v", "ON_ERROR_STOP=1", "-v", f"schema={schema}")
     psql = [str(server.program("psql")), "-X", "-q", "-1", *variables, "-f", str(path), url]
     subprocess.run(psql, check=True, capture_output=True, timeout=60)
 
