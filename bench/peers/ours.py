@@ -26,7 +26,7 @@ async def turn(settings: Settings, options: Options, lone_runs: int) -> tuple[Tu
         await load.round(warm)
         done = await load.round(options.runs)
     cost, steps = await counters.read(settings) - before, (warm + options.runs) * STEPS
-    cpu = done.python_us() + done.postgres_us() if done.cpu.postgres else 0.0
+    cpu = done.python_us() + done.postgres_us() if done.cpu.postgres else None
     lone, bare = await _latency(settings, lone_runs)
     return Turn(done.rate, cost.wal_bytes / steps, cost.commits / steps, cpu, lone), bare
 

@@ -45,6 +45,10 @@ class Result:
         """A value of every turn; none when there was a problem."""
         return [] if self.problem else [value(turn) for turn in self.turns]
 
+    def processor(self) -> list[float]:
+        """Microseconds a step of every turn; none where they cannot be seen."""
+        return [] if self.problem else [turn.cpu for turn in self.turns if turn.cpu is not None]
+
     def milliseconds(self, share: float) -> list[float]:
         """A percentile of the lone runs of every turn."""
         groups = self.lone or [turn.lone for turn in self.turns]
@@ -70,8 +74,8 @@ def shown(result: Result) -> str:
     """The last turn in words."""
     turn = result.turns[-1]
     lone = f"{percentile(turn.lone, 0.5):.1f} ms p50, {percentile(turn.lone, 0.99):.1f} ms p99"
-    cost = f"{turn.wal:,.0f} B of WAL, {turn.commits:.2f} commits and {turn.cpu:,.0f} us a step"
-    return f"{turn.rate:,.0f} steps/s, {lone}, {cost}"
+    cpu = "" if turn.cpu is None else f", {turn.cpu:,.0f} us of processor"
+    return f"{turn.rate:,.0f} steps/s, {lone}; a step: {turn.wal:,.0f} B of WAL, {turn.commits:.2f} commits{cpu}"
 
 
 def _figures(result: Result) -> list[Figure]:
@@ -81,14 +85,14 @@ def _figures(result: Result) -> list[Figure]:
     ]
     if result.lone:
         return found
-    cpu = result.samples(lambda turn: turn.cpu)
+    cpu = result.processor()
     found = [
         _figure(result, "peer_throughput", result.samples(lambda turn: turn.rate), "steps/s", "higher"),
         *found,
         _figure(result, "peer_wal", result.samples(lambda turn: turn.wal), "B/step", "lower"),
         _figure(result, "peer_commits", result.samples(lambda turn: turn.commits), "1/step", "lower"),
     ]
-    return [*found, _figure(result, "peer_cpu", cpu, "us/step", "lower")] if all(cpu) else found
+    return [*found, _figure(result, "peer_cpu", cpu, "us/step", "lower")] if cpu or not result.turns else found
 
 
 def _figure(result: Result, name: str, samples: list[float], unit: str, better: Better) -> Figure:
@@ -109,7 +113,7 @@ def _row(result: Result) -> tuple[str, ...]:
         (_median(result.milliseconds(0.99), None), 1),
         (_median(result.samples(lambda turn: turn.wal), None), 0),
         (_median(result.samples(lambda turn: turn.commits), None), 2),
-        (_median(result.samples(lambda turn: turn.cpu), None), 0),
+        (_median(result.processor(), None), 0),
     )
     cells = ("" if value is None else f"{value:,.{digits}f}" for value, digits in numbers)
     return (result.name, str(result.setting.get("version", "")), *cells, str(len(rates) or len(result.lone)))

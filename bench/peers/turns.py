@@ -51,8 +51,8 @@ class Turn:
     """Bytes a step."""
     commits: float
     """Commits a step."""
-    cpu: float
-    """Microseconds of processor a step, of the peer's processes and of PostgreSQL; 0 when they cannot be seen."""
+    cpu: float | None
+    """Microseconds of processor a step, of the peer's processes and of PostgreSQL; None when they cannot be seen."""
     lone: tuple[float, ...]
     """Milliseconds of lone runs."""
 
@@ -63,7 +63,7 @@ class Round:
 
     steps: int
     seconds: float
-    cpu: Cpu
+    cpu: Cpu | None
 
     @property
     def rate(self) -> float:
@@ -71,9 +71,9 @@ class Round:
         return self.steps / self.seconds
 
     @property
-    def cpu_us(self) -> float:
-        """Microseconds of processor a step; 0 when a part of it cannot be seen."""
-        return (self.cpu.python + self.cpu.postgres) / self.steps * 1e6 if self.cpu.postgres else 0.0
+    def cpu_us(self) -> float | None:
+        """Microseconds of processor a step; None when a part of it cannot be seen."""
+        return None if self.cpu is None else (self.cpu.python + self.cpu.postgres) / self.steps * 1e6
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Bench:
         await submitter.ask(_ANSWER, do="submit", runs=runs)
         await self._ended(observer)
         seconds = time.perf_counter() - begun
-        cpu = used(server, pids) - spent
+        cpu = None if server is None else used(server, pids) - spent
         check(runs, [after - earlier for after, earlier in zip(await executed(workers), before, strict=True)])
         return Round(runs * STEPS, seconds, cpu)
 

@@ -53,7 +53,8 @@ async def test_hand_written_runs_as_often_as_the_database_says(own: str) -> None
     runs = WORK.runs // 4 + WORK.runs + WORK.lone + 10
     assert (succeeded, rows, done, peer.finished) == (runs, runs, 3 * runs, runs)
     assert len(turn.lone) == WORK.lone
-    assert min(*turn.lone, turn.rate, turn.wal, turn.cpu) > 0
+    assert min(*turn.lone, turn.rate, turn.wal) > 0
+    assert turn.cpu is not None
     assert turn.commits > 7 / 3  # seven transactions a run of three steps; looks for work come on top
 
 
@@ -76,7 +77,7 @@ async def test_work_that_is_not_finished_gives_no_figure(
 
 
 async def test_steps_that_no_process_executed_give_no_figure(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database says that all is done; the processes counted one last step less, as if one was recorded untouched."""
+    """The database says that all is done; the processes counted one last step less, as if it was only recorded."""
 
     async def counted(workers: Sequence[Child]) -> list[int]:
         first, second, third = await turns_executed(workers)
@@ -182,7 +183,7 @@ def test_command_line_names_the_peers(durable_server: Server) -> None:
     both = {"peer_throughput", "peer_latency_p50", "peer_latency_p99", "peer_wal", "peer_commits", "peer_cpu"}
     for name in ("partita", "hand-written"):
         assert {line["figure"] for line in lines if line["setting"]["peer"] == name} == both
-    assert all(line["value"] > 0 for line in lines)
+    assert all(line["value"] > 0 for line in lines if line["figure"] != "peer_cpu")  # counted in ticks of 10 ms
 
 
 def test_unknown_peer_is_refused(durable_server: Server) -> None:
