@@ -156,6 +156,21 @@ async def test_a_message_of_a_transaction_that_commits_late_is_delivered(
     assert applied.ids == [late]
 
 
+async def test_a_role_that_may_not_read_the_number_looks_from_where_it_did_before(
+    database: Database, connection: Any
+) -> None:
+    await leave(connection, 3)
+    await connection.execute("DELETE FROM partita.run_inbox")
+    assert await connection.fetchval(database.sql("inbox_beginning")) == 3
+    role = f"partita_test_{new_id().hex}"
+    await connection.execute(
+        f"CREATE ROLE {role}; GRANT USAGE ON SCHEMA partita TO {role}; GRANT SELECT ON partita.run_inbox TO {role}"
+    )
+    await connection.execute(f"SET ROLE {role}")
+    assert await connection.fetchval(database.sql("inbox_beginning")) == 0
+    await connection.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 async def test_cheap_looks_for_messages_are_all_from_the_beginning(database: Database, connection: Any) -> None:
     await leave(connection, 2, later=True)
     store = Recording(database)
