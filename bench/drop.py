@@ -195,7 +195,7 @@ class Bench:
         """Drop what lies before a month."""
         report = await retention.drop(self._settings, before=before)
         if report.kept:
-            raise SystemExit(f"bench: a month was kept: {report.kept}")
+            raise SystemExit(f"bench: months were kept: {report.kept}")
 
     async def compact(self, month: Month) -> None:
         """Compact a month and nothing else."""

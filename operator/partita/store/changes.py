@@ -1,9 +1,11 @@
 """Changes of partitions: by one process at a time, and with nobody waiting behind them for long.
 
-Purpose: the turn, the patience and the waits that ``retention`` and ``compaction`` share. Invariant: no lock is waited
-for longer than ``lock_timeout_ms``, because whoever comes later waits behind the one who waits; and what can be waited
-for without a lock (that transactions end) is waited for without one. Trade-off: where somebody does not make way in
-time, the change is left for the next call, which goes on where this one ended.
+Purpose: the turn, the patience and the waits that ``retention`` and ``compaction`` share. Invariant: a lock that the
+engine's statements would queue behind is waited for no longer than ``lock_timeout_ms``, and what can be waited for
+without a lock (that transactions end) is waited for without one. Other locks (to detach concurrently, to drop what is
+detached) are waited for until the server ends an autovacuum in the way, which it does after ``deadlock_timeout``.
+Trade-off: where somebody does not make way in time, the change is left for the next call, which goes on where this one
+ended.
 """
 
 from __future__ import annotations
@@ -109,9 +111,10 @@ async def turn(settings: Settings, purpose: str) -> AsyncIterator[Changes]:
     try:
         with boundary():
             connection = await dedicated.connection()
-            await connection.execute(f"SET lock_timeout = {settings.retention.lock_timeout_ms}")
             await _take(connection, settings)
-            yield Changes(connection, Sql(settings.database.schema), settings)
+            sql = Sql(settings.database.schema)
+            await connection.fetch(sql("outwait_autovacuum"), settings.retention.lock_timeout_ms)
+            yield Changes(connection, sql, settings)
     finally:
         await dedicated.close()
 

@@ -111,6 +111,7 @@ class _Copies:
         connection, sql = self.changes.connection, self.changes.sql
         async with connection.transaction():
             await self._plan_by_index()
+            await connection.execute(f"SET LOCAL lock_timeout = {self.changes.lock_timeout_ms}")
             marks = await connection.fetch(sql("compaction_lock"), runs, min(runs), max(runs))
             for table in self.tables:
                 if table.parent in self.keyed:
@@ -162,6 +163,8 @@ class _Copies:
         )
         async with self.changes.connection.transaction():
             await self._plan_by_index()
+            for table in self.tables:
+                await self.changes.connection.execute(self.changes.sql("compaction_still", partition=table.name))
             await self.changes.connection.execute(f"SET LOCAL statement_timeout = {self.changes.lock_timeout_ms}")
             await self.changes.connection.execute(text)
 

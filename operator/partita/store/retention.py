@@ -7,7 +7,7 @@ the detach. Trade-off: this is driver code in autocommit, since DETACH CONCURREN
 transactions; whatever a broken-off attempt leaves (a pending or a finished detach, the tables of a compaction) is
 completed or cleaned by the next one.
 
-Tables that depend on runs are detached and dropped before them. No lock is waited for longer than ``lock_timeout_ms``.
+Tables that depend on runs are detached and dropped before them.
 """
 
 from __future__ import annotations

@@ -58,6 +58,11 @@ CROSS JOIN LATERAL (
 ) AS now
 WHERE now.xmax::text <> copy.xid
 
+-- name: compaction_still
+-- utility: LOCK
+-- Ends an autovacuum of the table and lets no other begin; whoever reads or writes does not notice.
+LOCK TABLE ONLY :"schema".:"partition" IN SHARE UPDATE EXCLUSIVE MODE
+
 -- name: compaction_swap
 -- utility: one DO statement, so that one statement_timeout bounds for how long others wait
 -- Every transaction that changes a run locks workflow_runs first. Once that lock is had none is under way, and what is

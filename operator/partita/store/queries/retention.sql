@@ -1,3 +1,8 @@
+-- name: outwait_autovacuum
+-- Waits for locks of this session last $1 ms longer than it takes until an autovacuum that is in the way is ended.
+SELECT set_config('lock_timeout', (setting::bigint + $1::bigint)::text, false)
+FROM pg_settings WHERE name = 'deadlock_timeout'
+
 -- name: transactions_on
 -- Transactions, by virtual id, that have locked one of the tables $1, as everything does that reads or writes them. They
 -- may go by what they have read, such as the retention floor, until they end.
