@@ -133,6 +133,38 @@ async def test_a_row_of_a_transaction_that_commits_late_is_found(harness: Harnes
     assert [task.run_id for task in await claimer.claim(5)] == [late]
 
 
+async def test_a_late_row_that_a_hint_tells_of_is_found_at_once(harness: Harness, connection: Any, other: Any) -> None:
+    claimer = harness.claimer()
+    await enqueue(connection, 2)
+    transaction = other.transaction()
+    await transaction.start()
+    (late,) = await enqueue(other, age=1)
+    assert len(await claimer.claim(5)) == 2, "the positions are now past the late row"
+    await transaction.commit()
+    harness.clock.now += 0.2
+    assert await claimer.claim(5) == []
+    claimer.hint()
+    assert [task.run_id for task in await claimer.claim(5)] == [late]
+
+
+def test_a_hint_is_worth_one_look_back_and_ten_a_second_at_most() -> None:
+    positions = Positions(["default"], 50)
+    positions.learn(positions.plan(0.0), 0.0, Seen([(GROUP, 1)], {}, None))
+    assert not positions.promised(0.5)
+    positions.hint()
+    assert positions.promised(0.5)
+    look = positions.plan(0.5, wider_than=Depth.ALL)
+    assert look.depth is Depth.LOOK_BACK
+    positions.learn(look, 0.5, Seen([], {}, None))
+    assert not positions.promised(0.7), "it has been answered"
+    positions.hint()
+    assert not positions.promised(0.55), "the last look back is a moment ago"
+    plan = positions.plan(0.7)
+    positions.hint()
+    positions.learn(plan, 0.7, Seen([(GROUP, 2)], {}, None))
+    assert positions.promised(0.7), "a hint that came after the look began is not answered by it"
+
+
 def test_a_late_row_makes_the_trail_longer_for_a_while() -> None:
     positions = Positions(["default"], 50)
     late, taken = sequence(1_000), sequence(1_000.4)

@@ -78,6 +78,8 @@ class Claimer:
             return self._positions.plan(now)
         if last.depth is Depth.ACTIVE:
             return self._positions.plan(now, wider_than=Depth.ACTIVE)
+        if last.depth is Depth.ALL and self._positions.promised(now):
+            return self._positions.plan(now, wider_than=Depth.ALL)
         if last.depth is not Depth.BEGINNING and self._positions.exhausted(now):
             return self._positions.plan(now, wider_than=Depth.LOOK_BACK)
         return None

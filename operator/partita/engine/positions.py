@@ -7,7 +7,7 @@ Invariant: a position never passes a row that this claimer could see and did not
 transaction that committed late, another claimer that rolled back) lie behind it: every claim starts a trail behind,
 once a second 2 s behind, and every 20 s, and when work runs out, at the beginning. Where such a look finds something
 behind a position, the position goes back there, and the trail grows to the delay that was seen. The trade-off is that
-the first such row is found up to a second (or, older than 2 s, twenty) later.
+the first such row is found up to a second (or, older than 2 s, twenty) later, unless a hint told of it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LOOK_BACK_EVERY: Final = 1.0
 LOOK_BACK_SECONDS: Final = 2.0
 BEGINNING_EVERY: Final = LONGEST
 _ALL_EVERY: Final = 0.05
+_PROMISED_EVERY: Final = 0.1
 _ACTIVE_FOR: Final = 30.0
 
 
@@ -83,6 +84,7 @@ class Positions:
         self._positions = dict.fromkeys(groups, 0)
         self._active: dict[ReadyGroup, float] = {}
         self._hinted = False
+        self._hints = self._planned_hints = self._answered_hints = 0
         self._looked: dict[Depth, float] = {}
         self._dry = False
         self._planned = 0.0
@@ -91,6 +93,7 @@ class Positions:
     def hint(self) -> None:
         """There is new work somewhere: most likely where it was before."""
         self._hinted = True
+        self._hints += 1
 
     def plan(self, now: float, *, wider_than: Depth | None = None) -> Plan:
         """What to read now; ``wider_than``: the last claim of this depth found too little."""
@@ -98,6 +101,7 @@ class Positions:
         if wider_than is not None and depth.value <= wider_than.value:
             depth = Depth(min(wider_than.value + 1, Depth.BEGINNING.value))
         self._planned = now
+        self._planned_hints = self._hints
         return Plan(depth, self._starts(depth))
 
     def learn(self, plan: Plan, now: float, seen: Seen) -> None:
@@ -106,6 +110,8 @@ class Positions:
             if depth.value <= plan.depth.value:
                 self._looked[depth] = now
         self._hinted = False
+        if seen.taken or plan.deep:
+            self._answered_hints = self._planned_hints
         if plan.depth is Depth.BEGINNING:
             self._trail = max(self._trail // 2, self._least_trail)
             self._beginning_took = now - self._planned
@@ -128,6 +134,14 @@ class Positions:
             return False
         self._dry = True
         return True
+
+    def promised(self, now: float) -> bool:
+        """Whether a hint told of work that no look has found since, so that a look 2 s back is worth its cost: the
+        transaction that made it took longer than the trail, and other looks passed it meanwhile.
+        """
+        return self._hints > self._answered_hints and (
+            now - self._looked.get(Depth.LOOK_BACK, -BEGINNING_EVERY) >= _PROMISED_EVERY
+        )
 
     def lanes(self) -> int:
         """Lanes that had work lately, at least 1."""
