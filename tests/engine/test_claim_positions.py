@@ -147,7 +147,7 @@ async def test_a_late_row_that_a_hint_tells_of_is_found_at_once(harness: Harness
     assert [task.run_id for task in await claimer.claim(5)] == [late]
 
 
-def test_a_hint_is_worth_one_look_back_and_ten_a_second_at_most() -> None:
+def test_a_hint_is_worth_one_look_back_and_a_share_of_the_time() -> None:
     positions = Positions(["default"], 50)
     positions.learn(positions.plan(0.0), 0.0, Seen([(GROUP, 1)], {}, None))
     assert not positions.promised(0.5)
@@ -155,14 +155,17 @@ def test_a_hint_is_worth_one_look_back_and_ten_a_second_at_most() -> None:
     assert positions.promised(0.5)
     look = positions.plan(0.5, wider_than=Depth.ALL)
     assert look.depth is Depth.LOOK_BACK
-    positions.learn(look, 0.5, Seen([], {}, None))
+    positions.learn(look, 0.51, Seen([], {}, None))
     assert not positions.promised(0.7), "it has been answered"
     positions.hint()
-    assert not positions.promised(0.55), "the last look back is a moment ago"
-    plan = positions.plan(0.7)
+    assert not positions.promised(0.52), "the last look back is a moment ago"
+    plan = positions.plan(0.8)
     positions.hint()
-    positions.learn(plan, 0.7, Seen([(GROUP, 2)], {}, None))
-    assert positions.promised(0.7), "a hint that came after the look began is not answered by it"
+    positions.learn(plan, 0.8, Seen([(GROUP, 2)], {}, None))
+    assert positions.promised(0.8), "a hint that came after the look began is not answered by it"
+    positions.learn(positions.plan(0.8, wider_than=Depth.ALL), 1.8, Seen([], {}, None))
+    positions.hint()
+    assert not positions.promised(2.0), "the last look back took a second"
 
 
 def test_a_late_row_makes_the_trail_longer_for_a_while() -> None:

@@ -28,7 +28,9 @@ LOOK_BACK_EVERY: Final = 1.0
 LOOK_BACK_SECONDS: Final = 2.0
 BEGINNING_EVERY: Final = LONGEST
 _ALL_EVERY: Final = 0.05
-_PROMISED_EVERY: Final = 0.1
+_PROMISED_EVERY: Final = 0.02
+_PROMISED_SHARE: Final = 0.25
+"""Of the time, at most, goes into looks back for what hints have told of."""
 _ACTIVE_FOR: Final = 30.0
 
 
@@ -88,7 +90,7 @@ class Positions:
         self._looked: dict[Depth, float] = {}
         self._dry = False
         self._planned = 0.0
-        self._beginning_took = 0.0
+        self._beginning_took = self._look_back_took = 0.0
 
     def hint(self) -> None:
         """There is new work somewhere: most likely where it was before."""
@@ -115,6 +117,8 @@ class Positions:
         if plan.depth is Depth.BEGINNING:
             self._trail = max(self._trail // 2, self._least_trail)
             self._beginning_took = now - self._planned
+        elif plan.depth is Depth.LOOK_BACK:
+            self._look_back_took = now - self._planned
         for group, first in seen.firsts.items():
             self._go_back(group, first)
         for group, seq in seen.taken:
@@ -139,9 +143,9 @@ class Positions:
         """Whether a hint told of work that no look has found since, so that a look 2 s back is worth its cost: the
         transaction that made it took longer than the trail, and other looks passed it meanwhile.
         """
-        return self._hints > self._answered_hints and (
-            now - self._looked.get(Depth.LOOK_BACK, -BEGINNING_EVERY) >= _PROMISED_EVERY
-        )
+        pause = max(_PROMISED_EVERY, self._look_back_took / _PROMISED_SHARE)
+        looked = self._looked.get(Depth.LOOK_BACK, -BEGINNING_EVERY)
+        return self._hints > self._answered_hints and now - looked >= pause
 
     def lanes(self) -> int:
         """Lanes that had work lately, at least 1."""
