@@ -109,6 +109,7 @@ def test_every_script_is_covered() -> None:
         "claims",
         "sweep",
         "lists",
+        "pooled",
     ],
 )
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:

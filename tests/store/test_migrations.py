@@ -12,8 +12,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from partita.domain.errors import EngineError, InvalidError
+from partita.domain.errors import EngineError, InvalidError, OutdatedError
 from partita.domain.ids import time_of
+from partita.engine.requests import PROTOCOL
 from partita.minting import new_id as uuid7
 from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import migrations, partitions, reads, slices
@@ -87,6 +88,13 @@ async def test_an_older_program_does_not_touch_a_newer_schema(empty: DatabaseSet
         await migrations.migrate(empty)
     async with await Database.open(empty) as database:
         await migrations.require_current(database)
+
+
+async def test_a_newer_schema_is_worked_on_unless_it_demands_a_newer_protocol(database: Database) -> None:
+    await migrations.require_protocol(database, PROTOCOL)
+    await database.read(lambda c: c.execute("UPDATE partita.engine_state SET oldest_protocol = $1", PROTOCOL + 1))
+    with pytest.raises(OutdatedError, match=rf"demands engine protocol {PROTOCOL + 1}; expected at most {PROTOCOL}"):
+        await migrations.require_protocol(database, PROTOCOL)
 
 
 async def test_a_program_says_what_its_schema_lacks(empty: DatabaseSettings) -> None:

@@ -33,9 +33,11 @@ from partita.domain.state.mailbox import ACCEPTED, CONSUMED, SHARED_MAILBOX
 from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.engine.engine import Engine
 from partita.engine.manifests import controls_in, start_request
+from partita.engine.requests import PROTOCOL
 from partita.settings import Settings
 from partita.store import lists, reads, views
 from partita.store.database import Database
+from partita.store.migrations import require_protocol
 
 _NAMESPACE = "default"
 _LOOKED_AT = 500
@@ -51,8 +53,17 @@ class DatabaseBackend:
 
     @classmethod
     async def open(cls, settings: Settings) -> Self:
-        """Use the database of the settings; raises UnavailableError when it cannot be reached."""
-        return cls(await Engine.open(settings, application="partita-cli"))
+        """Use the database of the settings.
+
+        Raises UnavailableError when it cannot be reached, OutdatedError when only a newer program may work on it.
+        """
+        engine = await Engine.open(settings, application="partita-cli")
+        try:
+            await require_protocol(engine.database, PROTOCOL)
+        except BaseException:
+            await engine.close()
+            raise
+        return cls(engine)
 
     async def __aenter__(self) -> Self:
         return self

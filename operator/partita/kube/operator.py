@@ -18,6 +18,7 @@ from dataclasses import replace
 from partita.domain.errors import UnavailableError
 from partita.engine.engine import Engine
 from partita.engine.reconcile import Installation
+from partita.engine.requests import PROTOCOL
 from partita.kube.client import KubeClient
 from partita.kube.connection import load_connection
 from partita.kube.health import serving
@@ -30,6 +31,7 @@ from partita.kube.stopping import first_of, own_signals, take_signals
 from partita.kube.term import Term
 from partita.settings import OperatorSettings, Settings
 from partita.store.errors import SchemaMissingError
+from partita.store.migrations import require_protocol
 from partita.store.projection import ProjectionStore
 
 log = logging.getLogger(__name__)
@@ -48,8 +50,8 @@ async def run_operator(
 ) -> None:
     """Run until SIGTERM or SIGINT, or until ``stop`` is set; a lost Lease begins everything anew.
 
-    Raises ConflictError for a schema of another installation, SchemaMissingError, CrdsMissingError and
-    StillRunningError.
+    Raises ConflictError for a schema of another installation, OutdatedError for one that a newer version has migrated,
+    also when that happens while it runs, SchemaMissingError, CrdsMissingError and StillRunningError.
     """
     options, stop = options or OperatorOptions(), stop or asyncio.Event()
     quiet_logs()
@@ -76,7 +78,9 @@ async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio
         engine = await stack.enter_async_context(await Engine.open(settings, application="partita-operator"))
         store = ProjectionStore(engine.database)
         stack.push_async_callback(store.close)
-        installation = await first_of(stop, _prepare(client, store, settings.operator))
+        outdated = asyncio.Event()
+        engine.notices.outdated.extend((outdated.set, stop.set))
+        installation = await first_of(stop, _prepare(client, engine, store))
         if installation is None:
             return
         lease = _lease(client, settings.operator, options)
@@ -85,14 +89,17 @@ async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio
         if lease.held:
             state[0] = "leader"
             await _lead(lease, Term(settings, options, client, engine, store, installation), stop)
+        if outdated.is_set():
+            await require_protocol(engine.database, PROTOCOL)
 
 
-async def _prepare(client: KubeClient, store: ProjectionStore, settings: OperatorSettings) -> Installation:
+async def _prepare(client: KubeClient, engine: Engine, store: ProjectionStore) -> Installation:
     """Check everything that has to be in place; waits for an API or a database that is away."""
     while True:
         try:
-            installation = await identify(client, settings)
+            installation = await identify(client, engine.settings.operator)
             await check_crds(client)
+            await require_protocol(engine.database, PROTOCOL)
             await check_owner(store, installation)
         except SchemaMissingError:
             raise

@@ -20,7 +20,7 @@ from typing import Final
 import asyncpg
 
 import partita
-from partita.domain.errors import ConflictError, EngineError
+from partita.domain.errors import ConflictError, EngineError, OutdatedError
 from partita.settings import DatabaseSettings
 from partita.store.advisory import advisory_key
 from partita.store.database import Connection, Database, Dedicated
@@ -136,6 +136,17 @@ async def require_current(database: Database) -> None:
     missing = [file.file for file in available() if file.version not in done]
     if missing:
         raise SchemaMissingError(f"database: schema {schema}: lacks {', '.join(missing)}", hint="partita migrate")
+
+
+async def require_protocol(database: Database, spoken: int) -> None:
+    """Raise OutdatedError when the schema demands a newer engine protocol than this program speaks."""
+    oldest = await database.fetchval("oldest_protocol")
+    if oldest is not None and oldest > spoken:
+        raise OutdatedError(
+            f"database: schema {database.settings.schema}: demands engine protocol {oldest}; expected at most "
+            f"{spoken}, the newest that this program speaks",
+            hint="a newer release of partita",
+        )
 
 
 def _direct(settings: DatabaseSettings) -> Dedicated:

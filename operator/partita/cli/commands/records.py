@@ -129,14 +129,16 @@ def workers(output: options.Output = Format.TABLE, database_url: options.Databas
 
 def read(database_url: str, work: Callable[[Database], Awaitable[T]]) -> T:
     """Run one command's work on the database, in a loop of its own."""
+    from partita.engine.requests import PROTOCOL
     from partita.store.database import Database
-    from partita.store.migrations import require_current
+    from partita.store.migrations import require_current, require_protocol
 
     settings = database_settings(database_url)
 
     async def main() -> T:
         async with await Database.open(settings.database) as database:
             await require_current(database)
+            await require_protocol(database, PROTOCOL)
             return await work(database)
 
     return asyncio.run(main())

@@ -13,3 +13,7 @@ ORDER BY version
 UPDATE :"schema".schema_migrations
 SET checksum = $2
 WHERE version = $1 AND checksum = ''
+
+-- name: oldest_protocol
+-- The oldest engine protocol that may still work on this schema.
+SELECT oldest_protocol FROM :"schema".engine_state
