@@ -167,6 +167,10 @@ class Bench:
             say(f"drop: {month}: {runs:,} runs made in {time.perf_counter() - begun:.0f} s")
         unfinished = min(_UNFINISHED, sizes.small // 2)
         await self.connection.execute(self._sql(_UNFINISH), months[1].lower, months[1].upper, unfinished)
+        begun = time.perf_counter()
+        for table in await partitions.partition_tables(self.connection, Sql(self._settings.database.schema)):
+            await self.connection.execute(self._sql('VACUUM (ANALYZE) :"schema".:"name"', name=table.name))
+        say(f"drop: vacuumed, as months of that age are, in {time.perf_counter() - begun:.0f} s")
         await self.settle()
         return months
 
