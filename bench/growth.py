@@ -31,7 +31,9 @@ from partita.store.sql import substitute
 
 GOAL_MONTHS: Final = 0.95
 GOAL_IN_FLIGHT: Final = 0.90
-_WARM: Final = 2.0
+_WARM: Final = 8.0
+"""Seconds before a turn: each new process plans its statements and does its first round of upkeep, which looks at all
+months, and neither belongs to a step."""
 _CHUNK: Final = 50_000
 _IDS: Final = """
 CREATE TEMPORARY TABLE ids AS
