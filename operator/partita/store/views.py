@@ -12,10 +12,11 @@ from datetime import datetime
 from uuid import UUID
 
 from partita.domain.payload import Payload
+from partita.domain.record import record
 from partita.domain.state.rows import ErrorInfo, Loop, Parent, RunStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunView:
     """A run. ``input`` and ``output`` are None in lists."""
 
