@@ -56,8 +56,8 @@ def server() -> Iterator[Base]:
 
 
 @contextmanager
-def database(base: Base, retention: RetentionSettings | None = None, *, prepared: bool = True) -> Iterator[Settings]:
-    """A fresh database with schema and partitions, those of other months than usual if so wished; or an empty one."""
+def database(base: Base, retention: RetentionSettings | None = None) -> Iterator[Settings]:
+    """A fresh database with schema and partitions, those of other months than usual if so wished."""
     name = f"partita_bench_{uuid4().hex[:12]}"
     asyncio.run(_administer(base.url, f'CREATE DATABASE "{name}"'))
     url = urlunsplit(urlsplit(base.url)._replace(path=f"/{name}"))
