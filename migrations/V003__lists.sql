@@ -3,9 +3,9 @@
 -- Run it with `partita migrate`, or by hand:
 --   psql -1 -v ON_ERROR_STOP=1 -v schema=partita -f V003__lists.sql
 -- It may run while runs are in flight: processes of the version before go on, and what they write is found as well.
--- Runs do not end while the new indexes of run_endings are built, about 2 s a million ends. Where that is too long, build
--- the index of each month before, with CREATE UNIQUE INDEX CONCURRENTLY ON run_endings_<month> (status, namespace,
--- definition, run_id, generation): what exists already is taken over instead of being built.
+-- Runs do not end while the new indexes of run_endings are built, which takes seconds for each million ends. Where that is
+-- too long, build the index of each month before, with CREATE UNIQUE INDEX CONCURRENTLY ON run_endings_<month> (status,
+-- namespace, definition, run_id, generation): what exists already is taken over instead of being built.
 --
 -- A list takes its runs from an index that names the filter first and the run last, so that the newest fifty that fit
 -- are fifty entries side by side, whatever the table holds. Every index costs every run write-ahead log, therefore:
