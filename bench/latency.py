@@ -24,10 +24,10 @@ from partita.settings import Settings
 from partita.store.database import Dedicated
 from partita.store.sql import Sql
 
-GOAL = 2.5
+GOALS = (1.5, 1.2)
 _PATIENCE = 30.0
 _WARM = 20
-_PERCENTILES = ((0.5, "p50", GOAL), (0.99, "p99", None))
+_PERCENTILES = ((0.5, "p50", GOALS[0]), (0.99, "p99", GOALS[1]))
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -68,6 +68,8 @@ class Load:
     postmaster: int | None
     workers: list[int]
     """Process ids."""
+    call: int = 0
+    """Runs that one call starts; 0: one start a call."""
     expected: int = 0
     """Runs that should have succeeded by now."""
 
@@ -83,16 +85,26 @@ class Load:
 
     async def submit(self, runs: int) -> None:
         """Start runs, a bounded number of starts at a time."""
-        todo = iter(range(runs))
+        size = self.call or 1
+        todo = iter(range(0, runs, size))
 
         async def submitter() -> None:
-            for _ in todo:
-                await self.engine.start(StartRequest(namespace=NAMESPACE, definition=NAME))
+            for first in todo:
+                await self._start(min(size, runs - first))
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(self.submitters, runs)):
+            for _ in range(max(1, min(self.submitters, runs) // size)):
                 group.create_task(submitter())
         self.expected += runs
+
+    async def _start(self, count: int) -> None:
+        if self.call == 0:
+            await self.engine.start(StartRequest(namespace=NAMESPACE, definition=NAME))
+            return
+        requests = [StartRequest(namespace=NAMESPACE, definition=NAME) for _ in range(count)]
+        for answer in await self.engine.start_many(requests):
+            if isinstance(answer, Exception):
+                raise answer
 
     async def ended(self) -> None:
         """Wait until no run is open."""
@@ -162,7 +174,8 @@ async def loaded(settings: Settings, options: Options) -> AsyncIterator[Load]:
             for _ in range(options.workers)
         ]
         await _signed_on(observer, settings, max(1, options.workers), workers)
-        load = Load(engine, observer, options.submitters, await postmaster(observer), [one.pid for one in workers])
+        pids = [one.pid for one in workers]
+        load = Load(engine, observer, options.submitters, await postmaster(observer), pids, options.call)
         load.expected = await load.succeeded()
         yield load
 

@@ -26,6 +26,8 @@ class Options:
     """Tasks that one worker executes at the same time."""
     submitters: int
     """Starts that are under way at the same time."""
+    call: int = 0
+    """Runs that one call of ``Engine.start_many`` starts; 0: each start is a request of its own."""
     quick: bool = False
 
 
@@ -35,6 +37,7 @@ DEFAULTS: Final = {
     "workers": ("worker processes; 0: the process that submits also works", 1, 0),
     "slots": ("tasks that one worker executes at the same time", 400, 20),
     "submitters": ("starts that are under way at the same time", 400, 20),
+    "call": ("runs that one call starts; 0: one start a call", 0, 10),
 }
 
 

@@ -17,12 +17,13 @@ from bench.options import Options, as_setting, parse
 from bench.postgres import measured
 from partita.settings import Settings
 
-GOAL = 5_000
+GOAL = 12_000
+SHARE_GOAL = 0.4
 
 
 def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
-    options = parse(arguments, "throughput", "Steps a second, submitted to finished.", workers=2)
+    options = parse(arguments, "throughput", "Steps a second, submitted to finished.", workers=2, call=200)
     with measured() as settings:
         emit(run(measure(settings, options)))
 
@@ -46,7 +47,11 @@ def _figures(rounds: list[Round], bare: list[float], options: Options) -> list[F
     figures = [
         Figure.median("throughput", [one.rate for one in rounds], "steps/s", goal=GOAL, setting=setting),
         Figure.median(
-            "throughput_share_of_bare_sql", share, "ratio", setting={"bare_sql": round(statistics.median(bare))}
+            "throughput_share_of_bare_sql",
+            share,
+            "ratio",
+            goal=SHARE_GOAL,
+            setting={"bare_sql": round(statistics.median(bare))},
         ),
         Figure.median("python_cpu", [one.python_us() for one in rounds], "us/step", better="lower", setting=setting),
     ]
