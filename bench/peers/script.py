@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from bench import options
 from bench.figures import emit, say
 from bench.loop import run
 from bench.options import Options, as_setting
@@ -57,7 +59,9 @@ class Plan:
         """Ours, in the setting of ``bench throughput``, with fewer slots where there are fewer runs."""
         runs = self.runs or OUR_RUNS
         slots, submitters = min(self.slots, runs), min(self.submitters, runs)
-        return Options(runs=runs, repeats=self.repeats, workers=self.workers, slots=slots, submitters=submitters)
+        chosen = {"runs": runs, "repeats": self.repeats, "workers": self.workers, "slots": slots}
+        given = {**chosen, "submitters": submitters}
+        return options.parse([f"--{name}={value}" for name, value in given.items()], "peers", "")
 
 
 @dataclass(slots=True)
@@ -75,12 +79,18 @@ class Place:
 def main(arguments: Sequence[str]) -> None:
     """Measure and print; SystemExit 1 with --strict when a peer gave no figures."""
     plan = parse(arguments)
+    signal.signal(signal.SIGTERM, _ended)
     with server() as base, database(base) as settings:
         results = run(measure(plan, base, settings))
     say("\n" + report.table(results))
     emit(report.figures(results))
     if plan.strict and any(result.problem for result in results):
         raise SystemExit(1)
+
+
+def _ended(*_: object) -> None:
+    """End in good order, so that neither a peer's process nor the server outlives a time limit."""
+    raise SystemExit(143)
 
 
 def parse(arguments: Sequence[str]) -> Plan:
