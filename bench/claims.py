@@ -135,6 +135,6 @@ def _parse(arguments: Sequence[str]) -> Sizes:
     parser.add_argument("--rows", type=int, default=None, help="rows claimed for one measurement (20,000)")
     parser.add_argument("--repeats", type=int, default=None, help="measurements, of which the median is printed (5)")
     found = parser.parse_args(arguments)
-    ready, rows, repeats = ("100,500", 1_000, 1) if found.quick else ("100,10000,1000000", 20_000, 5)
+    ready, rows, repeats = ("100,500", 5_000, 1) if found.quick else ("100,10000,1000000", 20_000, 5)
     numbers = tuple(int(number) for number in (found.ready or ready).split(","))
     return Sizes(numbers, (1, 16), found.rows or rows, found.repeats or repeats)
