@@ -169,4 +169,5 @@ def test_no_list_skips_rows_or_counts_runs() -> None:
     for block in blocks().values():
         if block.source.startswith(("reads.sql", "lists.sql")):
             assert "OFFSET" not in block.text.upper().replace("OFFSET 0)", ""), block.name
-            assert "count(" not in block.text or block.name in {"queues", "workers_page", "list_count"}, block.name
+            text = block.text.replace("count(*) < $3", "")  # whether a window of at most $3 ids is full
+            assert "count(" not in text or block.name in {"queues", "workers_page", "list_count"}, block.name
