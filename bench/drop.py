@@ -39,6 +39,7 @@ _UNFINISHED: Final = 1_000
 """Unfinished runs of the month that is compacted."""
 _CHUNK: Final = 50_000
 """Runs made by one statement a table."""
+_POLL: Final = 0.005
 _LEAST: Final = 5.0
 """Seconds of load that are looked at for a stall, whatever is done meanwhile."""
 _IDS: Final = """
@@ -112,9 +113,11 @@ async def measure(settings: Settings, sizes: Sizes, least: float) -> list[Figure
             compacted = await load.during(lambda: bench.compact(months[1]), least)
             await bench.drop(months[2])
             await bench.settle()
+            size = await bench.size(months[2])
+            gone = asyncio.create_task(bench.gone(months[2]))
             dropped = await load.during(lambda: bench.drop(months[2].plus(1)), least)
         await bench.check(months)
-        return _figures(sizes, control, deleted, compacted, dropped)
+        return [*_figures(sizes, control, deleted, compacted, dropped), _gone(sizes, await gone, size)]
     finally:
         await bench.connection.close()
 
@@ -135,6 +138,12 @@ def _figures(sizes: Sizes, control: Span, deleted: Span, compacted: Span, droppe
         Figure(figure=name, value=value, unit="s", goal=goal, better="lower", setting=setting)
         for name, value, goal, setting in rows
     ]
+
+
+def _gone(sizes: Sizes, seconds: float, size: int) -> Figure:
+    """How much of the drop it takes until no statement reaches the month; the rest is giving its files back."""
+    setting = {"runs": sizes.runs, "MiB": size >> 20}
+    return Figure(figure="drop_month_detached", value=seconds, unit="s", better="lower", setting=setting)
 
 
 class Bench:
@@ -200,6 +209,25 @@ class Bench:
         report = await retention.drop(self._settings, before=before)
         if report.kept:
             raise SystemExit(f"bench: months were kept: {report.kept}")
+
+    async def size(self, month: Month) -> int:
+        """Bytes of a month."""
+        tables = await partitions.partition_tables(self.connection, Sql(self._settings.database.schema))
+        return sum(table.bytes for table in tables if table.month == month)
+
+    async def gone(self, month: Month) -> float:
+        """Seconds from now until none of a month's tables is attached."""
+        begun, text = time.perf_counter(), "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = $1::text::regclass)"
+        last = f"{self._settings.database.schema}.workflow_runs_{month.suffix}"
+        connection = await asyncpg.connect(self._settings.database.url)
+        try:
+            while await connection.fetchval(text, last):
+                await asyncio.sleep(_POLL)
+        except asyncpg.UndefinedTableError:
+            say("drop: detached and dropped between two looks")
+        finally:
+            await connection.close()
+        return time.perf_counter() - begun
 
     async def compact(self, month: Month) -> None:
         """Compact a month and nothing else."""

@@ -47,7 +47,7 @@ FIGURES = {
     },
     "drop": {
         *("drop_month", "drop_month_stall", "drop_month_stall_idle", "compact_month", "compact_month_stall"),
-        *("delete_month", "delete_month_stall"),
+        *("drop_month_detached", "delete_month", "delete_month_stall"),
     },
     "claims": {f"claim_of_{ready}_ready_in_{lanes}_lanes" for ready in (100, 500) for lanes in (1, 16)},
     "sweep": {"sweep_months_1", "sweep_months_2", "sweep_workers_1", "sweep_batch_50"},
