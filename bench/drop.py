@@ -221,8 +221,10 @@ class Bench:
         last = f"{self._settings.database.schema}.workflow_runs_{month.suffix}"
         connection = await asyncpg.connect(self._settings.database.url)
         try:
-            while await connection.fetchval(text, last):
+            while True:
                 await asyncio.sleep(_POLL)
+                if not await connection.fetchval(text, last):
+                    break
         except asyncpg.UndefinedTableError:
             say("drop: detached and dropped between two looks")
         finally:
