@@ -176,7 +176,9 @@ def test_every_peer_has_its_adapter_and_its_version_pinned() -> None:
 
 
 def test_command_line_names_the_peers(durable_server: Server) -> None:
-    done = bench(durable_server, "peers", "--quick", "--only", "hand-written", "--workers", "1", "--strict")
+    done = bench(
+        durable_server, "peers", "--quick", "--only", "hand-written", "--workers", "1", "--seconds", "90", "--strict"
+    )
     assert done.returncode == 0, done.stderr
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(set(line) == FIELDS for line in lines)
