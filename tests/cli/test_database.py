@@ -114,7 +114,8 @@ def test_lists_filter_and_page(on_database: Cli, manifest: Path, run_id: str) ->
     first = on_database("list", "--limit", "1", "-o", "json")
     second = on_database("list", "--limit", "1", "--cursor", first.json["cursor"], "-o", "json")
     assert _ids(second) == [run_id]
-    assert "no runs" in on_database("list", "-n", "elsewhere").err
+    assert "no runs; try: partita submit" in on_database("list", "-n", "elsewhere").err
+    assert "no runs fit; try: partita list" in on_database("list", "--tag", "nowhere").err
 
 
 def test_lists_take_any_of_several_phases_and_count(on_database: Cli, manifest: Path, run_id: str) -> None:

@@ -71,7 +71,7 @@ def test_children_are_read_by_id_and_listed_below_their_parent_alone(on_database
     assert on_database("get", "one", "--node", "ship", "-o", "json").json["child"] == ship[0]["id"]
     assert (child["run"]["definition"], child["output"]) == ("parcel/packLine", {"line": 2})
     assert [each["name"] for each in child["nodes"]] == ["pick", "ask"]
-    assert on_database("list", "--parent", pack[0]["id"]).err == "no runs; try: partita submit FILE\n"
+    assert on_database("list", "--parent", pack[0]["id"]).err == "no runs fit; try: partita list, with fewer filters\n"
 
 
 def test_one_node_with_its_items_and_attempts(on_database: Cli, ended: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ def pairs(values: Sequence[str], option: str) -> list[tuple[str, Json]]:
     for value in values:
         name, separator, text = value.partition("=")
         if not separator or not name:
-            raise InvalidError(option, (Problem("", f"{shortened(value)!r} has no name; expected name=JSON"),))
+            raise InvalidError(option, (Problem("", f"{shortened(value)!r} is no pair; expected name=JSON"),))
         result.append((name, json_value(text, f"{option} {name}=")))
     return result
 
@@ -59,7 +59,7 @@ def texts(values: Sequence[str], option: str) -> dict[str, str]:
     for value in values:
         name, separator, text = value.partition("=")
         if not separator or not name:
-            raise InvalidError(option, (Problem("", f"{shortened(value)!r} has no name; expected NAME=VALUE"),))
+            raise InvalidError(option, (Problem("", f"{shortened(value)!r} is no pair; expected NAME=VALUE"),))
         result[name] = text
     return result
 

@@ -97,7 +97,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InvalidError("--inputs", (Problem("", f"{path}: cannot be read: {error}"),)) from error
+        words = f"{path}: cannot be read: {error.strerror}; expected a file of one JSON input a line, or -"
+        raise InvalidError("--inputs", (Problem("", words),)) from error
     with file:
         yield file
 
@@ -124,7 +125,9 @@ async def _send(
         try:
             requests[line] = template.request(line, orjson.loads(text), by)
         except ValueError as error:
-            answers[line] = InvalidError(f"line {line}", (Problem("", f"is not JSON: {error}"),))
+            answers[line] = InvalidError(
+                "input", (Problem("", f"is not JSON: {error}; expected one JSON value a line"),)
+            )
     answers |= dict(zip(requests, await engine.start_many(list(requests.values())), strict=True))
     for line in sorted(answers):
         outcome.add(line, answers[line])

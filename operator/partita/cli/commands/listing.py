@@ -71,6 +71,7 @@ _Cursor: TypeAlias = Annotated[str, typer.Option("--cursor", show_default=False,
 
 
 _EMPTY: Final = "no runs; try: partita submit FILE"
+_NONE_FIT: Final = "no runs fit; try: partita list, with fewer filters"
 _READ_ON: Final = 50
 """Short pages that are joined to one."""
 
@@ -128,7 +129,7 @@ def list_runs(
         print_json(page)
         return
     columns = ("namespace", "name", "definition", "phase", "progress", "waiting", "age", "run id")
-    print_table(columns, (_row(run) for run in page.runs), empty=_EMPTY if not page.cursor else "no run found yet")
+    print_table(columns, (_row(run) for run in page.runs), empty=_empty(query, page))
     if page.cursor:
         note(f"more: --cursor {page.cursor}")
 
@@ -142,6 +143,14 @@ async def _filled(backend: Backend, query: RunQuery) -> RunList:
         rest = await backend.list(replace(query, cursor=page.cursor, limit=query.limit - len(page.runs)))
         page = RunList(runs=page.runs + rest.runs, cursor=rest.cursor)
     return page
+
+
+def _empty(query: RunQuery, page: RunList) -> str:
+    """What a table without a row says."""
+    if page.cursor:
+        return "no run found yet"
+    filters = (query.definition, query.phases, query.tags, query.attributes, query.started_by, query.parent)
+    return _NONE_FIT if any((*filters, query.since, query.before, query.cursor)) else _EMPTY
 
 
 def _print_total(total: RunTotal, output: Format) -> None:
