@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
@@ -14,6 +14,7 @@ import pytest
 
 from partita.domain.ids import Month, make_id, time_of, to_milliseconds
 from partita.domain.state.rows import TERMINAL, RunStatus
+from partita.settings import Settings
 from partita.store import candidates, list_fill, lists
 from partita.store.database import Database
 from partita.store.views import RunFilter
@@ -326,27 +327,34 @@ async def test_rows_from_before_are_found_and_then_filled_in(database: Database,
     assert labels == sum(number * (len(run.tags) + len(run.attributes)) for run, number in ends)
 
 
-async def test_a_page_reads_no_payload(database: Database, now: datetime) -> None:
+@pytest.fixture
+async def session(direct: Settings) -> AsyncIterator[Database]:
+    """A database whose sessions are this test's own, so that what they counted can be asked for."""
+    async with await Database.open(direct.database) as opened:
+        yield opened
+
+
+async def test_a_page_reads_no_payload(session: Database, now: datetime) -> None:
     """Large inputs, outputs and errors are stored apart, and stay there."""
     big = orjson.dumps([uuid4().hex for _ in range(400)]).decode()
     error = f'{{"type": "t", "message": "m", "details": {big}}}'
     for n, status in enumerate(("Failed", "Succeeded", "Running")):
         run_id = make_id(to_milliseconds(now) + n, n)
         payloads = {"context_json": f'{{"input": {big}}}', "output_json": big, "error_json": error}
-        await insert_run(database, run_id, status=status, started_by="ann", **payloads)
+        await insert_run(session, run_id, status=status, started_by="ann", **payloads)
         if status == "Running":
-            await open_run(database, run_id, started_by="ann")
+            await open_run(session, run_id, started_by="ann")
         else:
-            await end_run(database, run_id, status, started_by="ann")
-    assert await _toast_reads(database) is not None
-    before = await _toast_reads(database)
-    page = await lists.list_runs(database, RunFilter(started_by="ann"))
+            await end_run(session, run_id, status, started_by="ann")
+    assert await _toast_reads(session) is not None
+    before = await _toast_reads(session)
+    page = await lists.list_runs(session, RunFilter(started_by="ann"))
     assert [run.status.value for run in page.runs] == ["Running", "Succeeded", "Failed"]
     assert [run.error for run in page.runs] == [None, None, None]
-    assert await _toast_reads(database) == before
+    assert await _toast_reads(session) == before
     text = "SELECT sum(length(context_json::text)) FROM partita.workflow_runs"
-    await database.read(lambda c: c.execute(text))
-    assert await _toast_reads(database) > before
+    await session.read(lambda c: c.execute(text))
+    assert await _toast_reads(session) > before
 
 
 async def _toast_reads(database: Database) -> int:

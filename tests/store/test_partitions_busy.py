@@ -16,7 +16,7 @@ import pytest
 
 from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.engine import Engine, StartRequest
-from partita.settings import RetentionSettings, Settings
+from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import migrations, partitions, retention
 from partita.store.database import Database
 from tests.engine import support
@@ -55,9 +55,9 @@ async def together(settings: Settings, work: str, **environment: str) -> list[li
     return [out.decode().splitlines() for out, _ in answers]
 
 
-async def test_ten_processes_make_and_drop_each_month_once(empty_database_url: str, settings: Settings) -> None:
+async def test_ten_processes_make_and_drop_each_month_once(empty_database_url: str) -> None:
     behind = RetentionSettings(months_behind=4, months_ahead=1)
-    fresh = replace(settings, database=replace(settings.database, url=empty_database_url), retention=behind)
+    fresh = Settings(database=DatabaseSettings(url=empty_database_url), retention=behind)
     await migrations.migrate(fresh.database)
     retained = {"PARTITA_RETENTION_MONTHS": "1", "PARTITA_DATABASE_PATIENCE_MS": "90000"}
     ranges = {"PARTITA_RETENTION_MONTHS_BEHIND": "4", "PARTITA_RETENTION_MONTHS_AHEAD": "1"}
