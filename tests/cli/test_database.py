@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from partita.cli.database import DatabaseBackend
 from partita.cli.exits import Exit
+from partita.cli.follow import follow
+from partita.settings import Settings
 from partita.store import candidates, lists
 from partita.store.views import RunCount
 from tests.cli.commands import Cli, Result
@@ -103,6 +107,27 @@ def test_a_wait_that_is_too_long_says_for_what(on_database: Cli, run_id: str) ->
     waited = on_database("wait", run_id, "--timeout", "0s")
     assert waited.code == Exit.TIMEOUT
     assert "event ask" in waited.err
+
+
+def test_a_name_means_the_same_run_as_long_as_it_is_followed(
+    on_database: Cli, manifest: Path, run_id: str, database_url: str
+) -> None:
+    """An older run of the name that goes on must not take the place of the one that ends."""
+    newest = on_database("submit", str(manifest), "-o", "json").json[1]["id"]
+
+    async def follow_to_the_end() -> list[tuple[str, str]]:
+        seen = []
+        async with await DatabaseBackend.open(Settings.load({"PARTITA_DATABASE_URL": database_url})) as backend:
+            async for detail in follow(backend, "", "first", timeout_seconds=20):
+                seen.append((detail.run.id, detail.run.phase))
+                if len(seen) == 1:
+                    await backend.signal("", newest, "ask", {"ok": True}, "s1", "test")
+        return seen
+
+    seen = asyncio.run(follow_to_the_end())
+    assert {identity for identity, _ in seen} == {newest}
+    assert seen[-1] == (newest, "Succeeded")
+    assert on_database("get", run_id, "-o", "json").json["run"]["phase"] == "Running"
 
 
 def test_lists_filter_and_page(on_database: Cli, manifest: Path, run_id: str) -> None:

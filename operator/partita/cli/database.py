@@ -50,6 +50,8 @@ class DatabaseBackend:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._by = person()
+        self._named: dict[tuple[str, str], UUID] = {}
+        """What names meant when they were first said: whoever follows a run follows it to its end."""
 
     @classmethod
     async def open(cls, settings: Settings) -> Self:
@@ -156,7 +158,10 @@ class DatabaseBackend:
         return reply
 
     async def _id(self, namespace: str, run: str) -> UUID:
-        return await run_id(self._engine.database, namespace, run)
+        name = (namespace, run)
+        if name not in self._named:
+            self._named[name] = await run_id(self._engine.database, namespace, run)
+        return self._named[name]
 
     async def _put(self, planned: Planned) -> Submitted:
         metadata = planned.body["metadata"]
