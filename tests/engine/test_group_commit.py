@@ -37,8 +37,11 @@ class Recorder:
         self.batches: list[int] = []
         self.free = asyncio.Event()
 
-    async def settle(self, batch: Sequence[Submission], *, wait: bool = False) -> list[Submission]:
+    async def settle(
+        self, batch: Sequence[Submission], *, wait: bool = False, turn_seconds: float | None = None
+    ) -> list[Submission]:
         assert not wait
+        assert turn_seconds is None
         self.batches.append(len(batch))
         await self.free.wait()
         for one in batch:

@@ -12,6 +12,7 @@ from partita.engine import Engine, lane
 from partita.settings import Settings
 from tests.engine import support
 from tests.engine.support import blocked, lock_run, opened, start_many
+from tests.waiting import until
 
 Connection: TypeAlias = "asyncpg.Connection[Any]"
 
@@ -71,3 +72,31 @@ async def test_processes_that_want_one_run_all_get_it(settings: Settings, other:
     recorded = "SELECT count(*) FROM partita.workflow_events WHERE run_id = $1"
     assert await other.fetchval(recorded, hot) == 30
     assert {await other.fetchval(recorded, run) for run in runs} == {10}
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+async def test_a_run_that_stays_held_keeps_no_other_from_its_turn(
+    settings: Settings, other: Connection, lanes: int
+) -> None:
+    """Both were skipped too often. The first one keeps the connection on which runs are waited for."""
+    async with opened(settings, lanes=lanes) as engine, support.connected(settings) as third:
+        stays, *runs = await start_many(engine, support.APPROVAL, 6)
+        await lock_run(other, stays)
+        first = asyncio.create_task(engine.apply(stays, support.signal("s", name="unheard")))
+        await blocked(other)
+        await third.execute("BEGIN")
+        await third.execute("SELECT FROM partita.workflow_runs WHERE id = ANY ($1) FOR NO KEY UPDATE", runs)
+        events = [asyncio.create_task(engine.apply(run, support.signal("s", name="unheard"))) for run in runs]
+        held: set[Any] = set()
+
+        async def all_held() -> bool:
+            held.update(run for one in engine.coordinator._lanes for run in one._held)
+            return held.issuperset(runs)
+
+        await until(all_held, every=0.001, what="runs that were skipped too often")
+        await third.execute("COMMIT")
+        replies = await asyncio.wait_for(asyncio.gather(*events), 20)
+        assert {reply.outcome for reply in replies} == {"applied"}
+        assert not first.done()
+        await other.execute("COMMIT")
+        assert (await first).outcome == "applied"

@@ -18,10 +18,14 @@ from partita.engine.transactor import Transactor
 from partita.settings import EngineSettings
 
 _PAUSE = 0.002
-"""Seconds before a skipped run is tried again when there is nothing else to do; doubles with each skip."""
+"""Seconds before a skipped run is tried again when there is nothing else to do; doubles with its first few skips."""
+_DOUBLINGS = 5
 _HOT = 1.0
 """Seconds in which a run that was skipped too often is waited for without being tried: others compete for it. Whoever
 tries, instead of waiting, may take the run before those that wait, and so keep them from their turn for long."""
+_TURN = 0.05
+"""Seconds that a run waits for the connection on which runs are waited for. Another run may keep it for as long as a
+process that was frozen keeps that run locked."""
 _GRACE = 2.0
 """Seconds that a transaction has to end when the process stops and nobody waits for its outcome any more."""
 
@@ -165,8 +169,11 @@ class Lane:
         self._held[run_id] = asyncio.get_running_loop().create_task(self._wait_for(run_id, submissions))
 
     async def _wait_for(self, run_id: UUID, submissions: list[Submission]) -> None:
-        left = await _settle(self._patient, submissions, wait=True)
+        over = all(one.expires <= asyncio.get_running_loop().time() for one in submissions)
+        left = await _settle(self._patient, submissions, wait=True, turn_seconds=None if over else _TURN)
         del self._held[run_id], self._waited[run_id]
+        if left:  # another run keeps the connection: meanwhile this one is tried again
+            self._hot.pop(run_id, None)
         self._queue.extendleft(reversed(left))
         self._wake.set()
 
@@ -174,16 +181,18 @@ class Lane:
         """Give the other process a moment, unless something else arrives."""
         self._wake.clear()
         try:
-            async with asyncio.timeout(_PAUSE * 2**skips):
+            async with asyncio.timeout(_PAUSE * 2 ** min(skips, _DOUBLINGS)):
                 await self._wake.wait()
         except TimeoutError:
             return
 
 
-async def _settle(transactor: Transactor, batch: list[Submission], *, wait: bool = False) -> list[Submission]:
+async def _settle(
+    transactor: Transactor, batch: list[Submission], *, wait: bool = False, turn_seconds: float | None = None
+) -> list[Submission]:
     """Settle a batch; a defect of this program fails the batch and not the lane."""
     try:
-        return await transactor.settle(batch, wait=wait)
+        return await transactor.settle(batch, wait=wait, turn_seconds=turn_seconds)
     except Exception as error:  # noqa: BLE001  # a lane that died would leave every later caller without an answer
         for one in batch:
             one.fail(EngineError(f"engine: {type(error).__name__}: {error}"))

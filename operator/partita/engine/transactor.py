@@ -40,10 +40,22 @@ class Transactor:
         """Give the connection back."""
         await self._connection.close()
 
-    async def settle(self, submissions: Sequence[Submission], *, wait: bool = False) -> list[Submission]:
-        """Answer all but those whose run another process holds; these are returned. ``wait``: wait for them."""
-        async with self._turn:
+    async def settle(
+        self, submissions: Sequence[Submission], *, wait: bool = False, turn_seconds: float | None = None
+    ) -> list[Submission]:
+        """Answer all but those whose run another process holds; these are returned. ``wait``: wait for them.
+
+        ``turn_seconds``: how long to wait for the connection; afterwards all that still need an answer are returned.
+        """
+        try:
+            async with asyncio.timeout(turn_seconds):
+                await self._turn.acquire()
+        except TimeoutError:
+            return _living(list(submissions))
+        try:
             return await self._settle(submissions, wait=wait)
+        finally:
+            self._turn.release()
 
     async def _settle(self, submissions: Sequence[Submission], *, wait: bool) -> list[Submission]:
         skipped: list[Submission] = []
