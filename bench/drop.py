@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> None:
                        ("small", "ended runs of the months that are deleted and compacted (100000)"),
                        ("clients", "runs in flight beside it (100)")):  # fmt: skip  # a table
         parser.add_argument(f"--{name}", type=int, metavar="N", help=text)
-    found, _ = parser.parse_known_args(arguments)
+    found = parser.parse_args(arguments)
     usual = Sizes(2_000, 500, 10) if found.quick else Sizes(1_000_000, 100_000, 100)
     sizes = replace(usual, **{name: value for name in ("runs", "small", "clients") if (value := getattr(found, name))})
     with measured() as settings:

@@ -121,7 +121,7 @@ def _parse(arguments: Sequence[str]) -> Choice:
     parser.add_argument("--repeats", type=int, default=0, metavar="N", help="pages of each kind and filter (50)")
     parser.add_argument("--months", type=int, default=12, metavar="N", help="months of a history (12)")
     parser.add_argument("--database", action="append", metavar="URL", help="measure these histories instead")
-    found, _ = parser.parse_known_args(arguments)
+    found = parser.parse_args(arguments)
     sizes = found.sizes or ("1000,3000" if found.quick else "30000,300000")
     return Choice(
         sizes=tuple(int(size) for size in sizes.split(",")),

@@ -130,10 +130,14 @@ def _frame(panel: Any, of_axis: Sequence[Point], top: float) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Draw what a file holds; returns the exit code."""
-    if not 1 <= len(arguments) <= 2:
+    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
         say("usage: python -m bench.plot FILE [PICTURE]")
         return 2
-    found = points(Path(arguments[0]).read_text(encoding="utf-8").splitlines())
+    try:
+        found = points(Path(arguments[0]).read_text(encoding="utf-8").splitlines())
+    except OSError as error:
+        say(f"plot: {arguments[0]}: cannot be read: {error.strerror}; try: python -m bench sweep > {arguments[0]}")
+        return 1
     if not found:
         say(f"plot: {arguments[0]}: no figures of the sweep in it; try: python -m bench sweep > {arguments[0]}")
         return 1

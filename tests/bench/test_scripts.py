@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench.__main__ import SCRIPTS
+from bench.__main__ import LAST, SCRIPTS, main
 from bench.hostile import CASES
 from bench.lists import FILTERS
 from partita.store.embedded import Server
@@ -92,6 +92,20 @@ def figures(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]
 
 def test_every_script_is_covered() -> None:
     assert set(SCRIPTS) == {*FIGURES, *KUBE}
+
+
+def test_every_script_is_in_the_page_of_benchmarks() -> None:
+    page = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in (*SCRIPTS, *LAST) if f"\n| `{name}` |" not in page] == []
+
+
+@pytest.mark.parametrize("script", [*SCRIPTS, *LAST])
+def test_an_option_that_a_script_does_not_know_is_refused(script: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is measured: a mistyped size must not measure another."""
+    with pytest.raises(SystemExit) as refused:
+        main([script, "--no-such-option"])
+    assert refused.value.code == 2
+    assert "--no-such-option" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
