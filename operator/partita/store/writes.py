@@ -1,9 +1,9 @@
 """Writing a batch: the effects of many runs as one statement a table.
 
 Purpose: gathers rows while effects are added, then sends them. Invariant: the number of statements depends on which
-tables are touched and never on how many events there are; what clears a run goes in the direction ready_tasks →
-task_leases → timers → waits, one statement a table. Trade-off: every column of a changed record is sent, changed or
-not, so that one statement fits every change.
+tables are touched and never on how many events there are; what clears a run comes first and goes in the direction
+ready_tasks → task_leases → timers → waits, one statement a table; all else is one statement (``together``). Trade-off:
+every column of a changed record is sent, changed or not, unless the change is that of an ordinary step.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from partita.domain.state.copies import copy_task
 from partita.domain.state.effects import Effects, Enqueue, HistoryEntry
 from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, Stage
 from partita.domain.state.slices import Slice
-from partita.store import columns
+from partita.store import columns, together
 from partita.store.columns import Row
 from partita.store.database import Connection
-from partita.store.errors import MovedError
 from partita.store.places import is_end_of_task, is_step_of_run
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
+from partita.store.together import Write
 
 _OWN_PLACES: Final = frozenset({"RunStarted", "RunFinished"})
 """Events whose line of history may be left out."""
+_AT_PLACES: Final = frozenset({"advance_runs", "settle_tasks"})
+"""Updates of rows where they were read: each has to be found there."""
 _SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
 
@@ -222,14 +224,29 @@ class Writes:
         if not self.ids:
             return
         low, high = min(self.ids), max(self.ids)
-        statements: tuple[tuple[str, list[Row], tuple[object, ...]], ...] = (
+        clears: tuple[tuple[str, list[Row]], ...] = (
+            ("clear_ready", self.clear_ready),
+            ("clear_leases", self.clear_leases),
+            ("clear_timers", self.clear_timers),
+            ("clear_waits", self.clear_waits),
+        )
+        for name, rows in clears:
+            if rows:
+                await connection.fetch(sql(name), *columns.arrays(rows))
+        await together.send(connection, sql, self._writes(low, high))
+        if self.endings:  # writes two tables itself, which cannot stand in a set
+            await connection.fetch(sql("insert_endings"), *columns.arrays(self.endings), low, high)
+        if self.messages:
+            self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
+
+    def _writes(self, low: UUID, high: UUID) -> list[Write]:
+        """What no clear may follow, and none of which touches a row of another."""
+        sets: tuple[tuple[str, list[Row], tuple[object, ...]], ...] = (
+            ("advance_runs", self.steps, (low, high)),
+            ("settle_tasks", self.ends, (low, high)),
             ("update_runs", self.runs, (low, high)),
             ("update_tasks", self.tasks, (low, high)),
             ("insert_tasks", self.new_tasks, ()),
-            ("clear_ready", self.clear_ready, ()),
-            ("clear_leases", self.clear_leases, ()),
-            ("clear_timers", self.clear_timers, ()),
-            ("clear_waits", self.clear_waits, ()),
             ("insert_ready", self.ready, ()),
             ("insert_leases", self.leases, ()),
             ("put_timers", self.timers, ()),
@@ -237,27 +254,14 @@ class Writes:
             ("insert_signals", self.signals, ()),
             ("consume_signals", self.consumed, (self.now, low, high)),
             ("insert_history", self.history, ()),
-            ("insert_endings", self.endings, (low, high)),
             ("queue_projection", self.projections, ()),
         )
-        await _at_places(connection, sql("advance_runs"), self.steps, low, high)
-        await _at_places(connection, sql("settle_tasks"), self.ends, low, high)
-        for name, rows, extra in statements:
-            if rows:
-                await connection.fetch(sql(name), *columns.arrays(rows), *extra)
-        if self.closed:
-            await connection.fetch(sql("delete_open_runs"), self.closed)
-        if self.messages:
-            self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
-
-
-async def _at_places(connection: Connection, text: str, rows: list[Row], low: UUID, high: UUID) -> None:
-    """Update rows where they were read."""
-    if not rows:
-        return
-    status = await connection.execute(text, *columns.arrays(rows), low, high)
-    if status != f"UPDATE {len(rows)}":
-        raise MovedError(f"{status}; expected {len(rows)} rows where they were read")
+        writes = [
+            Write(name, (*columns.arrays(rows), *extra), len(rows) if name in _AT_PLACES else 0)
+            for name, rows, extra in sets
+            if rows
+        ]
+        return writes + ([Write("delete_open_runs", (self.closed,))] if self.closed else [])
 
 
 async def insert_messages(connection: Connection, sql: Sql, rows: Sequence[Row], grace_ms: int) -> list[int]:
