@@ -101,7 +101,7 @@ async def test_rows_are_changed_where_they_were_read(database: Database) -> None
         assert (await slices.load_runs(connection, sql, [run_id])).runs[run_id].row == run_after_as_read(run, done=1)
         ((_, again),) = await slices.load_tasks(connection, sql, [TaskRequest(run_id, "a", 0, payload=True)])
         assert (again.state, again.output) == (NodeState.COMPLETED, Payload.of(5))
-        with pytest.raises(MovedError, match="UPDATE 0; expected 1"):
+        with pytest.raises(MovedError, match="changed 0 rows; expected 1"):
             await send(connection, "settle_tasks", columns.end_row(run_id, task_after, task.place))
     await dedicated.close()
 

@@ -23,6 +23,8 @@ from partita.store import migrations, partitions, roles
 from partita.store.database import PLANNER, PREPARED, Connection
 from partita.store.roles import Roles
 from partita.store.sql import Block, Sql, blocks, parse
+from partita.store.together import combined
+from partita.store.writes import AT_PLACES, TOGETHER
 from tests import postgres
 from tests.postgres import Cluster
 from tests.store.bounds import Bounds
@@ -141,6 +143,17 @@ async def test_statements_that_are_planned_anew_each_time_keep_to_their_marks(co
     await coordinator.execute("SET plan_cache_mode = force_custom_plan")
     faults = await _faults(coordinator, HOT)
     assert not faults, "\n".join(faults)
+
+
+async def test_statements_sent_together_keep_to_their_marks(coordinator: Connection) -> None:
+    """All that a batch may write at once, as one statement."""
+    sql = Sql("partita")
+    parts = [(name, max(map(int, re.findall(r"\$(\d+)", sql(name)))), name in AT_PLACES) for name in TOGETHER]
+    types = await prepare(coordinator, "together", combined(sql, tuple(parts)))
+    assert len(types) == sum(count for _, count, _ in parts)
+    plan = await explain(coordinator, "together", types, ID, await Bounds.of(coordinator, SMALL))
+    hot = Block("together", "writes.py", "", {"hot": "pruned"})
+    assert check(hot, plan) == []
 
 
 async def _faults(connection: Connection, names: list[str], *, scans: bool = True) -> list[str]:

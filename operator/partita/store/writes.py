@@ -28,7 +28,13 @@ from partita.store.together import Write
 
 _OWN_PLACES: Final = frozenset({"RunStarted", "RunFinished"})
 """Events whose line of history may be left out."""
-_AT_PLACES: Final = frozenset({"advance_runs", "settle_tasks"})
+TOGETHER: Final = (
+    "advance_runs", "settle_tasks", "update_runs", "update_tasks", "insert_tasks", "insert_ready", "insert_leases",
+    "put_timers", "insert_waits", "insert_signals", "consume_signals", "insert_history", "queue_projection",
+    "delete_open_runs",
+)  # fmt: skip  # a line a name says no more
+"""What a batch writes in one statement: none of them touches a row of another."""
+AT_PLACES: Final = frozenset({"advance_runs", "settle_tasks"})
 """Updates of rows where they were read: each has to be found there."""
 _SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
@@ -241,25 +247,19 @@ class Writes:
 
     def _writes(self, low: UUID, high: UUID) -> list[Write]:
         """What no clear may follow, and none of which touches a row of another."""
-        sets: tuple[tuple[str, list[Row], tuple[object, ...]], ...] = (
-            ("advance_runs", self.steps, (low, high)),
-            ("settle_tasks", self.ends, (low, high)),
-            ("update_runs", self.runs, (low, high)),
-            ("update_tasks", self.tasks, (low, high)),
-            ("insert_tasks", self.new_tasks, ()),
-            ("insert_ready", self.ready, ()),
-            ("insert_leases", self.leases, ()),
-            ("put_timers", self.timers, ()),
-            ("insert_waits", self.waits, ()),
-            ("insert_signals", self.signals, ()),
-            ("consume_signals", self.consumed, (self.now, low, high)),
-            ("insert_history", self.history, ()),
-            ("queue_projection", self.projections, ()),
-        )
+        bounds = (low, high)
+        extra: dict[str, tuple[object, ...]] = {
+            **dict.fromkeys(("advance_runs", "settle_tasks", "update_runs", "update_tasks"), bounds),
+            "consume_signals": (self.now, *bounds),
+        }
+        rows = (
+            self.steps, self.ends, self.runs, self.tasks, self.new_tasks, self.ready, self.leases, self.timers,
+            self.waits, self.signals, self.consumed, self.history, self.projections,
+        )  # fmt: skip  # in the order of the names
         writes = [
-            Write(name, (*columns.arrays(rows), *extra), len(rows) if name in _AT_PLACES else 0)
-            for name, rows, extra in sets
-            if rows
+            Write(name, (*columns.arrays(these), *extra.get(name, ())), len(these) if name in AT_PLACES else 0)
+            for name, these in zip(TOGETHER, rows, strict=False)
+            if these
         ]
         return writes + ([Write("delete_open_runs", (self.closed,))] if self.closed else [])
 
