@@ -151,7 +151,7 @@ def _schema(_: BaseException, message: str) -> PartitaError:
 
 
 def _privilege(_: BaseException, message: str) -> PartitaError:
-    hint = "partita migrate --roles, as the schema's owner"
+    hint = "partita migrate --roles, as the schema's owner; months need the owner's PARTITA_MIGRATIONS_URL"
     return PrivilegeMissingError(f"database: the role lacks a privilege ({message})", hint=hint)
 
 

@@ -60,7 +60,7 @@ def migrate(
     if made:
         note(f"schema {schema}: made {len(made)} partitions")
     if new:
-        note(f"made the roles {' and '.join(new)}; try: GRANT them to the users that processes log in as")
+        note(f"made the roles {' and '.join(new)}; try: psql -c '\\password {new[0]}', and log in as it")
 
 
 def ensure(output: options.Output = Format.TABLE, database_url: options.DatabaseUrl = "") -> None:
