@@ -28,12 +28,15 @@ from partita.store.together import Write
 
 _OWN_PLACES: Final = frozenset({"RunStarted", "RunFinished"})
 """Events whose line of history may be left out."""
-TOGETHER: Final = (
-    "advance_runs", "settle_tasks", "update_runs", "update_tasks", "insert_tasks", "insert_ready", "insert_leases",
-    "put_timers", "insert_waits", "insert_signals", "consume_signals", "insert_history", "queue_projection",
-    "delete_open_runs",
+_ALONE: Final = (
+    "update_runs", "update_tasks", "put_timers", "insert_waits", "insert_signals", "consume_signals", "insert_endings",
 )  # fmt: skip  # a line a name says no more
-"""What a batch writes in one statement: none of them touches a row of another."""
+"""Seldom needed, or writing two tables; a statement each, so that the sets that sessions prepare stay few."""
+TOGETHER: Final = (
+    "advance_runs", "settle_tasks", "insert_tasks", "insert_ready", "insert_leases", "insert_history",
+    "queue_projection", "delete_open_runs",
+)  # fmt: skip  # as above
+"""What ordinary steps write, as one statement: none of them touches a row of another."""
 AT_PLACES: Final = frozenset({"advance_runs", "settle_tasks"})
 """Updates of rows where they were read: each has to be found there."""
 _SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
@@ -239,29 +242,37 @@ class Writes:
         for name, rows in clears:
             if rows:
                 await connection.fetch(sql(name), *columns.arrays(rows))
-        await together.send(connection, sql, self._writes(low, high))
-        if self.endings:  # writes two tables itself, which cannot stand in a set
-            await connection.fetch(sql("insert_endings"), *columns.arrays(self.endings), low, high)
+        for write in self._of(_ALONE, low, high):
+            await connection.fetch(sql(write.name), *write.values)
+        await together.send(connection, sql, self._of(TOGETHER, low, high))
         if self.messages:
             self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
 
-    def _writes(self, low: UUID, high: UUID) -> list[Write]:
-        """What no clear may follow, and none of which touches a row of another."""
+    def _of(self, names: Sequence[str], low: UUID, high: UUID) -> list[Write]:
+        """What there is to write for some of the blocks."""
         bounds = (low, high)
-        extra: dict[str, tuple[object, ...]] = {
-            **dict.fromkeys(("advance_runs", "settle_tasks", "update_runs", "update_tasks"), bounds),
-            "consume_signals": (self.now, *bounds),
+        blocks: dict[str, tuple[list[Row], tuple[object, ...]]] = {
+            "advance_runs": (self.steps, bounds),
+            "settle_tasks": (self.ends, bounds),
+            "update_runs": (self.runs, bounds),
+            "update_tasks": (self.tasks, bounds),
+            "insert_tasks": (self.new_tasks, ()),
+            "insert_ready": (self.ready, ()),
+            "insert_leases": (self.leases, ()),
+            "put_timers": (self.timers, ()),
+            "insert_waits": (self.waits, ()),
+            "insert_signals": (self.signals, ()),
+            "consume_signals": (self.consumed, (self.now, *bounds)),
+            "insert_history": (self.history, ()),
+            "insert_endings": (self.endings, bounds),
+            "queue_projection": (self.projections, ()),
+            "delete_open_runs": ([(run,) for run in self.closed], ()),
         }
-        rows = (
-            self.steps, self.ends, self.runs, self.tasks, self.new_tasks, self.ready, self.leases, self.timers,
-            self.waits, self.signals, self.consumed, self.history, self.projections,
-        )  # fmt: skip  # in the order of the names
-        writes = [
-            Write(name, (*columns.arrays(these), *extra.get(name, ())), len(these) if name in AT_PLACES else 0)
-            for name, these in zip(TOGETHER, rows, strict=False)
-            if these
+        return [
+            Write(name, (*columns.arrays(rows), *extra), len(rows) if name in AT_PLACES else 0)
+            for name, (rows, extra) in blocks.items()
+            if rows and name in names
         ]
-        return writes + ([Write("delete_open_runs", (self.closed,))] if self.closed else [])
 
 
 async def insert_messages(connection: Connection, sql: Sql, rows: Sequence[Row], grace_ms: int) -> list[int]:
