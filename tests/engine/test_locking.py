@@ -60,7 +60,7 @@ async def test_a_run_that_stays_held_is_answered_when_patience_ends(settings: Se
     async with opened(impatient, lock_timeout_ms=50) as engine:
         run_id = await start(engine, support.APPROVAL)
         await lock_run(other, run_id)
-        with pytest.raises(UnavailableError):
+        with pytest.raises(UnavailableError, match=f"run {run_id}: another session keeps it locked"):
             await engine.apply(run_id, support.signal("s"))
         await other.execute("COMMIT")
         assert (await engine.apply(run_id, support.signal("s"))).outcome == "applied"

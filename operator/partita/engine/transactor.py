@@ -19,7 +19,7 @@ from partita.engine.submissions import Submission, TimerFell
 from partita.engine.turns import CollidedError, OverspentError, PoisonedError, as_engine_error
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
-from partita.store.errors import Verdict, is_disconnect, is_store_error, is_timeout, translate, verdict
+from partita.store.errors import Verdict, is_disconnect, is_locked, is_store_error, is_timeout, translate, verdict
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Transactor:
         if is_timeout(error) and len(group) > 1:
             return _parts(group, (len(group) + 1) // 2)  # together they took too long
         if meaning is Verdict.RETRY:
-            return [group] if await backoff.pause() else _answer_all(group, _unavailable(error))
+            return [group] if await backoff.pause() else _answer_all(group, _unavailable(error, group))
         if meaning is Verdict.DEFECT:
             return _answer_all(group, translate(error))
         return await self._bisect(group, error)
@@ -196,7 +196,10 @@ def _answer_all(group: list[Submission], error: PartitaError) -> list[list[Submi
     return []
 
 
-def _unavailable(error: Exception) -> PartitaError:
+def _unavailable(error: Exception, group: Sequence[Submission]) -> PartitaError:
+    if is_locked(error):
+        run_id = min(one.run_id for one in group)
+        return UnavailableError(f"run {run_id}: another session keeps it locked", hint="send the same request again")
     known = translate(error)
     if isinstance(known, UnavailableError):
         return known

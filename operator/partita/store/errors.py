@@ -113,6 +113,11 @@ def is_timeout(error: BaseException) -> bool:
     return sqlstate(error) == "57014"
 
 
+def is_locked(error: BaseException) -> bool:
+    """Whether a lock was not to be had within ``lock_timeout``."""
+    return sqlstate(error) == "55P03"
+
+
 def is_disconnect(error: BaseException) -> bool:
     """Whether the connection on which it happened can no longer be used, or should not be (a failed-over standby)."""
     code = sqlstate(error)
