@@ -10,6 +10,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from partita.domain.errors import UnavailableError
 from partita.settings import DatabaseSettings, Settings
 from partita.store import roles
 from partita.store.database import OPTIONS, Connection, Database, Dedicated
@@ -99,3 +100,11 @@ async def test_types_are_asked_for_once_a_process_not_with_every_statement(
         assert asked[before:] == []
         await host.fetch("SELECT '{1}'::numeric[]")
         assert len(asked) == before + 1, "of a type that nobody has used it is seen"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncpg closes no refused socket
+async def test_whoever_does_not_know_of_the_proxy_is_told(pooled: Settings) -> None:
+    direct = replace(pooled.database, pooled=False, patience_ms=0)
+    with pytest.raises(UnavailableError, match="unsupported startup parameter") as refused:
+        await Dedicated(direct, "coordinator", planner=True).connection()
+    assert "PARTITA_DATABASE_POOLED=true" in refused.value.hint

@@ -69,6 +69,13 @@ def test_sqlstates(code: str, what: Verdict, disconnect: bool, kind: type[Partit
     assert "the server's words" in str(translate(error))
 
 
+def test_a_proxy_that_refuses_options_is_told_apart() -> None:
+    words = "unsupported startup parameter: plan_cache_mode"
+    known = translate(asyncpg.PostgresError.new({"C": "08P01", "M": words, "S": "FATAL"}))
+    assert words in str(known)
+    assert "PARTITA_DATABASE_POOLED=true" in known.hint
+
+
 @pytest.mark.parametrize(
     ("error", "what", "disconnect", "kind"),
     [

@@ -178,10 +178,16 @@ def _integrity(error: BaseException, message: str) -> PartitaError:
     return ConflictError(f"database: {message}")
 
 
+def _pooler(_: BaseException, message: str) -> PartitaError:
+    hint = "set PARTITA_DATABASE_POOLED=true where a transaction-pooling proxy stands in between"
+    return UnavailableError(f"database: {message}", hint=hint if "startup parameter" in message else _REACH)
+
+
 _MEANINGS: Final[tuple[tuple[tuple[str, ...], Callable[[BaseException, str], PartitaError]], ...]] = (
     (tuple(_SCHEMA_CODES), _schema),
     (("42501",), _privilege),
     (("57014",), _cancelled),
+    (("08P01",), _pooler),
     (("23",), _integrity),
     (("22", "54"), _value),
     (("P0",), _raised),
