@@ -102,9 +102,8 @@ async def test_types_are_asked_for_once_a_process_not_with_every_statement(
         assert len(asked) == before + 1, "of a type that nobody has used it is seen"
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncpg closes no refused socket
 async def test_whoever_does_not_know_of_the_proxy_is_told(pooled: Settings) -> None:
-    direct = replace(pooled.database, pooled=False, patience_ms=0)
-    with pytest.raises(UnavailableError, match="unsupported startup parameter") as refused:
-        await Dedicated(direct, "coordinator", planner=True).connection()
+    async with await Database.open(replace(pooled.database, pooled=False, patience_ms=0)) as database:
+        with pytest.raises(UnavailableError, match="unsupported startup parameter") as refused:
+            await database.clock()
     assert "PARTITA_DATABASE_POOLED=true" in refused.value.hint
