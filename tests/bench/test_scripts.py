@@ -18,6 +18,8 @@ from partita.store.embedded import Server
 
 ROOT = Path(__file__).parents[2]
 FIELDS = {"figure", "value", "unit", "goal", "better", "met", "runs", "min", "max", "load", "setting"}
+LESS_THAN_A_TICK = {"submit_python", "submit_postgres"}
+"""Processor time comes in ticks of 10 ms, which tiny rounds need not reach."""
 FIGURES = {
     "ceiling": {"ceiling_1_connections", "ceiling_2_connections", "ceiling"},
     "throughput": {"throughput", "throughput_share_of_bare_sql", "python_cpu", "postgres_cpu"},
@@ -129,14 +131,16 @@ def test_an_option_that_a_script_does_not_know_is_refused(script: str, capsys: p
 def test_script_prints_its_figures(durable_server: Server, script: str) -> None:
     found = figures(bench(durable_server, script, "--quick"))
     assert set(found) == FIGURES[script]
-    assert all(line["value"] > 0 and line["min"] <= line["value"] <= line["max"] for line in found.values())
+    for name, line in found.items():
+        assert line["min"] <= line["value"] <= line["max"], line
+        assert line["value"] > 0 or name in LESS_THAN_A_TICK, line
 
 
 def test_throughput_with_worker_processes(durable_server: Server) -> None:
     found = figures(bench(durable_server, "throughput", "--quick", "--workers", "1", "--repeats", "1"))
     assert set(found) == FIGURES["throughput"]
     assert found["throughput"]["setting"]["workers"] == 1
-    assert found["throughput"]["goal"] == 5_000
+    assert found["throughput"]["goal"] == 12_000
 
 
 def test_counts_on_a_server_of_its_own() -> None:
