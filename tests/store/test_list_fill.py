@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -69,6 +70,14 @@ async def test_old_runs_are_in_every_list_before_and_after_they_are_filled_in(ol
     assert await list_fill.fill(settings.database, steps=1, most=2) == 2
     assert await shown(settings) == [made] * len(FILTERS)
     assert await list_fill.fill(settings.database) == 2
+    assert await shown(settings) == [made] * len(FILTERS)
+
+
+async def test_processes_that_fill_in_at_once_take_turns(old: tuple[Settings, list[UUID]]) -> None:
+    settings, made = old
+    await migrations.migrate(settings.database)
+    done = await asyncio.gather(*(list_fill.fill(settings.database, most=1) for _ in range(8)))
+    assert sum(done) == len(made), "each of them by one alone"
     assert await shown(settings) == [made] * len(FILTERS)
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from partita.domain.ids import Month
 from partita.settings import DatabaseSettings
+from partita.store.advisory import advisory_key
 from partita.store.database import Connection, Dedicated
 from partita.store.errors import boundary
 from partita.store.sql import Sql
@@ -41,6 +42,8 @@ async def fill(settings: DatabaseSettings, *, steps: int | None = None, most: in
 
 
 async def _step(connection: Connection, sql: Sql, most: int) -> int:
+    # Processes take turns: two that fill in the same rows would wait for each other.
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", advisory_key(sql.schema, "lists"))
     done = len(await connection.fetch(sql("list_fill_open"), most))
     newest = await connection.fetch(sql("list_unlisted"), _FIRST, _LAST, 1)
     if newest and done < most:
