@@ -15,8 +15,11 @@ from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import list_fill, lists, migrations, partitions
 from partita.store.database import Database
 from partita.store.views import RunFilter
+from tests.postgres import direct_url
 from tests.store.records import insert, insert_run
+from tests.waiting import until
 
+WAITING = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 SECOND = 2
 """The version before lists had their indexes."""
 FILTERS = (
@@ -74,11 +77,21 @@ async def test_old_runs_are_in_every_list_before_and_after_they_are_filled_in(ol
 
 
 async def test_processes_that_fill_in_at_once_take_turns(old: tuple[Settings, list[UUID]]) -> None:
+    """The first one is in the middle when the second one begins."""
     settings, made = old
     await migrations.migrate(settings.database)
-    done = await asyncio.gather(*(list_fill.fill(settings.database, most=1) for _ in range(8)))
-    assert sum(done) == len(made), "each of them by one alone"
+    connection = await asyncpg.connect(direct_url(settings))
+    await connection.execute("BEGIN; SELECT FROM partita.run_endings FOR UPDATE")
+    both = [asyncio.create_task(list_fill.fill(settings.database)) for _ in range(2)]
+
+    async def waiting() -> bool:
+        return bool(await connection.fetchval(f"SELECT count(*) = {len(both)} {WAITING}"))
+
+    await until(waiting, what="two sessions that wait")
+    await connection.execute("COMMIT")
+    assert sum(await asyncio.gather(*both)) == len(made), "each of them by one alone"
     assert await shown(settings) == [made] * len(FILTERS)
+    await connection.close()
 
 
 async def test_the_migration_makes_the_months_of_its_table(old: tuple[Settings, list[UUID]]) -> None:
