@@ -175,9 +175,9 @@ async def _measure(settings: Settings, arguments: argparse.Namespace) -> list[di
     delta = {name: after[name] - before[name] for name in after}
     latencies = sorted(driver.tally.latencies)
     return [
-        _figure("coordinator_steps_per_second", steps / seconds, "1/s", 5_000),
+        _figure("coordinator_steps_per_second", steps / seconds, "1/s", 12_000),
         _figure("coordinator_python_us_per_step", cpu / steps * 1e6, "us", None),
-        _figure("coordinator_wal_per_step", delta["wal"] / steps, "B", 1_600),
+        _figure("coordinator_wal_per_step", delta["wal"] / steps, "B", 1_500),
         _figure("coordinator_hot_updates", 100 * delta["hot"] / max(1, delta["updates"]), "%", 95),
         _figure("coordinator_handed_on", 100 * driver.tally.handed_on / (steps * 2 / 3), "%", None),
         _figure("coordinator_report_p50", latencies[len(latencies) // 2] * 1000, "ms", None),

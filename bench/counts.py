@@ -20,7 +20,7 @@ from bench.postgres import database, server
 from bench.workload import STEPS
 from partita.settings import Settings
 
-WAL_GOAL = 1_600
+WAL_GOAL = 1_500
 HOT_GOAL = 95.0
 COMMITS_GOAL = 0.1
 _COORDINATOR = "coordinator-"
