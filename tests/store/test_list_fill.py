@@ -80,18 +80,19 @@ async def test_processes_that_fill_in_at_once_take_turns(old: tuple[Settings, li
     """The first one is in the middle when the second one begins."""
     settings, made = old
     await migrations.migrate(settings.database)
-    connection = await asyncpg.connect(direct_url(settings))
+    connection, observer = [await asyncpg.connect(direct_url(settings)) for _ in range(2)]
     await connection.execute("BEGIN; SELECT FROM partita.run_endings FOR UPDATE")
     both = [asyncio.create_task(list_fill.fill(settings.database)) for _ in range(2)]
 
     async def waiting() -> bool:
-        return bool(await connection.fetchval(f"SELECT count(*) = {len(both)} {WAITING}"))
+        return bool(await observer.fetchval(f"SELECT count(*) = {len(both)} {WAITING}"))
 
     await until(waiting, what="two sessions that wait")
     await connection.execute("COMMIT")
     assert sum(await asyncio.gather(*both)) == len(made), "each of them by one alone"
     assert await shown(settings) == [made] * len(FILTERS)
     await connection.close()
+    await observer.close()
 
 
 async def test_the_migration_makes_the_months_of_its_table(old: tuple[Settings, list[UUID]]) -> None:
