@@ -29,6 +29,7 @@ from partita.engine.urgency import Urgency
 from partita.settings import Settings
 from partita.store import slices
 from partita.store.database import Connection
+from partita.store.months import Months
 from partita.store.sequence import ReadySequence
 from partita.store.slices import Loaded
 from partita.store.sql import Sql
@@ -42,6 +43,7 @@ class Tools:
     """What every batch of a process works with."""
 
     sql: Sql
+    months: Months
     settings: Settings
     limits: Limits
     delays: ProjectionDelays
@@ -53,12 +55,15 @@ class Tools:
 class Batch:
     """The submissions of one transaction; used once."""
 
-    __slots__ = ("_sent", "_tools", "_wait", "skipped", "turns", "writes", "xid")
+    __slots__ = ("_sent", "_tools", "_wait", "skipped", "sql", "turns", "writes", "xid")
 
     def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
         self._tools = tools
         self._wait = wait
         self.turns = [Turn(submission) for submission in sorted(submissions, key=_RANK)]
+        numbers = [one.run_id.int for one in submissions]
+        self.sql = tools.months.sql(min(numbers), max(numbers))
+        """Statements on all months, or on the one that all runs belong to."""
         self.skipped: list[Submission] = []
         """Submissions whose run another process held."""
         self.writes: Writes | None = None
@@ -67,11 +72,17 @@ class Batch:
         self.xid = ""
         """The transaction's id; empty until it is known."""
 
+    @property
+    def first(self) -> str:
+        """What has to be sent with BEGIN: on one month's tables, the guard against those who replace them."""
+        return "" if self.sql is self._tools.sql else self._tools.months.guard
+
     async def run(self, connection: Connection) -> None:
         """Everything between BEGIN and COMMIT."""
-        tools = self._tools
+        tools, sql = self._tools, self.sql
         loaded = await self._lock_and_load(connection)
         self.xid = loaded.xid
+        tools.months.learn(loaded.now)
         if loaded.oldest_protocol > PROTOCOL:
             raise OutdatedError(
                 f"engine: protocol {PROTOCOL} is too old; expected {loaded.oldest_protocol} or newer",
@@ -79,23 +90,23 @@ class Batch:
             )
         starts = [(turn, turn.submission) for turn in self.turns if isinstance(turn.submission, Start)]
         others = [turn for turn in self.turns if not isinstance(turn.submission, Start) and not turn.settled]
-        new = await admission.admit(connection, tools.sql, starts, loaded, tools.settings.retention)
-        await fencing.fence(connection, tools.sql, others, loaded)
+        new = await admission.admit(connection, sql, starts, loaded, tools.settings.retention)
+        await fencing.fence(connection, sql, others, loaded)
         groups = new.groups + await self._groups(connection, others, loaded)
         if not groups:
             return
         context = Context(loaded.now, tools.limits)
         with likeness.sharing_failures(new.alike):
-            await rounds.decide_batch(connection, tools.sql, groups, context, tools.settings.engine)
+            await rounds.decide_batch(connection, sql, groups, context, tools.settings.engine)
         if not loaded.paused:
-            await handoff.hand_on(connection, tools.sql, groups, tools.urgency, loaded.now)
-        await admission.insert(connection, tools.sql, new, tools.settings.retention)
+            await handoff.hand_on(connection, sql, groups, tools.urgency, loaded.now)
+        await admission.insert(connection, sql, new, tools.settings.retention)
         await self._write(connection, groups, new.alike, loaded)
         _answer(groups)
 
     async def _lock_and_load(self, connection: Connection) -> Loaded:
         """Statement 1, and the run rows after it; skipped and missing runs leave the batch here."""
-        sql = self._tools.sql
+        sql = self.sql
         existing = sorted({t.submission.run_id for t in self.turns if not isinstance(t.submission, Start)})
         locked = await slices.lock_runs(connection, sql, existing, wait=self._wait) if existing else set()
         loaded = await slices.load_runs(connection, sql, [t.submission.run_id for t in self.turns])
@@ -141,9 +152,9 @@ class Batch:
                 writes.add(group.slice, effects, group.handed)
                 sent += [(effects.run.namespace, message) for message in effects.messages]
         writes.messages = [messages.row_of(message, namespace) for namespace, message in sent]
-        await writes.send(connection, tools.sql)
+        await writes.send(connection, self.sql)
         for kind in alike:
-            await likeness.copy(connection, tools.sql, kind, writes.sequence)
+            await likeness.copy(connection, self.sql, kind, writes.sequence)
         numbered = zip(writes.message_ids, sent, strict=True)
         self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
         self.writes = writes

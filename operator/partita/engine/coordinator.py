@@ -56,6 +56,7 @@ class Coordinator:
         self._patience = settings.database.patience_ms / 1000
         self._tools = Tools(
             database.sql,
+            database.months,
             settings,
             limits_of(settings),
             ProjectionDelays(

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from partita.domain.errors import OutdatedError, PartitaError, UnavailableError
 from partita.engine.batch import Batch, Tools
 from partita.engine.submissions import Submission, TimerFell
-from partita.engine.turns import CollidedError, OverspentError, PoisonedError, as_engine_error
+from partita.engine.turns import CollidedError, MonthMissingError, OverspentError, PoisonedError, as_engine_error
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
 from partita.store.errors import Verdict, is_disconnect, is_locked, is_store_error, is_timeout, translate, verdict
@@ -80,7 +80,7 @@ class Transactor:
 
     async def _recover(self, group: list[Submission], error: Exception, backoff: Backoff) -> list[list[Submission]]:
         """What to try next after a failure: all again, two halves, or nothing since all were answered."""
-        if isinstance(error, CollidedError):
+        if isinstance(error, CollidedError | MonthMissingError):
             return [group]
         if isinstance(error, OutdatedError | UnavailableError):
             if isinstance(error, OutdatedError):
@@ -109,7 +109,7 @@ class Transactor:
         self.transactions += 1
         complete = False
         try:
-            async with self._connection.transaction(_patience(group)) as connection:
+            async with self._connection.transaction(_patience(group), first=batch.first) as connection:
                 if wait:
                     await self._bound_waiting(connection)
                 await batch.run(connection)
@@ -118,6 +118,8 @@ class Transactor:
                     self._timeline = (self._connection.connects, timeline)
                 complete = True
         except Exception as error:
+            if self._tools.months.avoid(error, batch.sql):
+                raise MonthMissingError from error
             if not (complete and is_disconnect(error) and await self._committed(batch.xid, group)):
                 raise
         batch.deliver()

@@ -88,6 +88,10 @@ class CollidedError(Exception):
     """Another transaction started one of these runs, or took one of their keys, at the same moment."""
 
 
+class MonthMissingError(Exception):
+    """The month's own tables cannot be used; all months together can."""
+
+
 def as_engine_error(submission: Submission, error: Exception) -> PartitaError:
     """The error that the sender of a poisoned submission is told."""
     if isinstance(error, PartitaError):

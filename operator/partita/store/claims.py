@@ -14,6 +14,7 @@ from uuid import UUID
 
 import orjson
 
+from partita.domain.errors import PartitaError
 from partita.store.database import Record
 from partita.store.session import Session
 
@@ -96,5 +97,16 @@ class ClaimStore:
         """Input of each task as JSON text, in the same order."""
         runs = [task["run_id"] for task in tasks]
         nodes, indexes = [task["node"] for task in tasks], [task["index"] for task in tasks]
-        rows = await self._session.read("claimed_inputs", runs, nodes, indexes, min(runs), max(runs))
+        rows = await self._inputs((runs, nodes, indexes, min(runs), max(runs)))
         return [row["input"] or "null" for row in rows]
+
+    async def _inputs(self, values: tuple[Sequence[UUID], Sequence[str], Sequence[int], UUID, UUID]) -> list[Record]:
+        """From the current month's table, if it has all of them and may be read."""
+        months = self._session.months
+        sql = months.sql(values[-2].int, values[-1].int)
+        try:
+            return await self._session.read("claimed_inputs", *values, sql=sql)
+        except PartitaError as error:
+            if error.__cause__ is None or not months.avoid(error.__cause__, sql):
+                raise
+        return await self._session.read("claimed_inputs", *values)

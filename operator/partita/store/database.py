@@ -24,6 +24,7 @@ from partita.settings import DatabaseSettings
 from partita.store import arrays
 from partita.store.backoff import Backoff as Backoff  # noqa: PLC0414  # re-exported: it belongs to connections
 from partita.store.errors import DATABASE_ERRORS, is_disconnect, is_refused_login, translate
+from partita.store.months import Months
 from partita.store.sql import Sql
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -56,11 +57,12 @@ _CACHE: Final = 512
 class Database:
     """One process's way to one database. Opening it needs no server; the first use does, within ``patience_ms``."""
 
-    __slots__ = ("_application", "_closed", "_pool", "settings", "sql")
+    __slots__ = ("_application", "_closed", "_pool", "months", "settings", "sql")
 
     def __init__(self, settings: DatabaseSettings, application: str, pool: asyncpg.Pool[Record]) -> None:
         self.settings = settings
         self.sql = Sql(settings.schema)
+        self.months = Months(self.sql)
         self._application = application
         self._pool = pool
         self._closed = False
@@ -203,20 +205,21 @@ class Dedicated:
         return connection
 
     @asynccontextmanager
-    async def transaction(self, patience_ms: int | None = None) -> AsyncIterator[Connection]:
+    async def transaction(self, patience_ms: int | None = None, *, first: str = "") -> AsyncIterator[Connection]:
         """A READ COMMITTED transaction: committed at the end of the block, rolled back on any exception.
 
+        ``first``: a statement without parameters that is sent together with BEGIN.
         The database's errors leave it untranslated, for ``errors.verdict``. After one for which ``is_disconnect`` holds
         the outcome of the commit is unknown, and the next transaction begins on a new connection.
         """
-        async with self._turn, self._transaction(patience_ms) as connection:
+        async with self._turn, self._transaction(patience_ms, first) as connection:
             yield connection
 
     @asynccontextmanager
-    async def _transaction(self, patience_ms: int | None) -> AsyncIterator[Connection]:
+    async def _transaction(self, patience_ms: int | None, first: str) -> AsyncIterator[Connection]:
         connection = await self.connection(patience_ms)
         try:
-            await connection.execute(self._begin)
+            await connection.execute(f"{self._begin}; {first}" if first else self._begin)
             yield connection
             await connection.execute("COMMIT")
         except DATABASE_ERRORS as error:

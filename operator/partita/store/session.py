@@ -12,6 +12,7 @@ import asyncio
 from partita.domain.errors import UnavailableError
 from partita.store.database import Database, Record
 from partita.store.errors import is_disconnect, is_store_error, translate
+from partita.store.sql import Sql
 
 
 class LostError(UnavailableError):
@@ -24,6 +25,8 @@ class Session:
     """One connection for single statements by name."""
 
     def __init__(self, database: Database, purpose: str) -> None:
+        self.months = database.months
+        """Which statements name a month: here only some that read, as a write takes a transaction that is guarded."""
         self._sql = database.sql
         self._pooled = database.settings.pooled
         self._dedicated = database.dedicated(purpose)
@@ -33,15 +36,18 @@ class Session:
         """Give the connection back."""
         await self._dedicated.close()
 
-    async def fetch(self, name: str, *values: object, patience_ms: int | None = None) -> list[Record]:
+    async def fetch(
+        self, name: str, *values: object, sql: Sql | None = None, patience_ms: int | None = None
+    ) -> list[Record]:
         """Rows of one statement; raises LostError when its outcome is unknown."""
+        text = (sql or self._sql)(name)
         async with self._turn:
             connection = await self._dedicated.connection(patience_ms)
             try:
                 if not self._pooled:
-                    return await connection.fetch(self._sql(name), *values)
+                    return await connection.fetch(text, *values)
                 async with self._dedicated.transaction() as connection:
-                    return await connection.fetch(self._sql(name), *values)
+                    return await connection.fetch(text, *values)
             except Exception as error:
                 if not is_store_error(error):
                     raise
@@ -50,9 +56,9 @@ class Session:
                 await self._dedicated.discard()
                 raise LostError(f"database: the connection was lost ({error})", hint="the same again") from error
 
-    async def read(self, name: str, *values: object) -> list[Record]:
+    async def read(self, name: str, *values: object, sql: Sql | None = None) -> list[Record]:
         """Rows of a statement that only reads: sent again on a new connection when the first was lost."""
         try:
-            return await self.fetch(name, *values)
+            return await self.fetch(name, *values, sql=sql)
         except LostError:
-            return await self.fetch(name, *values)
+            return await self.fetch(name, *values, sql=sql)

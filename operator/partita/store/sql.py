@@ -11,7 +11,8 @@ of these, a *mark* has the form ``-- hot: …``, ``-- sorts: …`` or ``-- utili
 - ``-- utility: why`` says that the block is no statement PREPARE accepts (DDL, several statements).
 
 Invariant: a name occurs once in all files. ``:"schema"`` (and any other ``:"name"``) becomes a quoted identifier,
-``:'name'`` a quoted literal; values are always parameters (``$1``).
+``:'name'`` a quoted literal; values are always parameters (``$1``). ``Sql.within`` gives the same blocks, with the same
+parameters, on one month's own tables of records (``months`` says when that is right).
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from partita.domain.ids import Month
+
+RECORDS: Final = (
+    "run_endings", "run_history", "run_labels", "task_instances", "workflow_events", "workflow_runs",
+)  # fmt: skip  # a line a name says no more
+"""The tables of records, which are partitioned by month; what ``partitioned_tables`` finds."""
+_RECORD: Final = re.compile(rf""":"schema"\.(?:{"|".join(RECORDS)})\b""")
+_MONTHS: Final = 2
+"""Months whose texts are kept: the one that ends and the one that begins."""
 _NAME: Final = re.compile(r"^-- name: (\w+)\s*$")
 _MARK: Final = re.compile(r"^-- (hot|sorts|utility): *(.*)$")
 _TOKEN: Final = re.compile(r"""(?<!:):(?:"([A-Za-z_]\w*)"|'([A-Za-z_]\w*)')""")
@@ -49,20 +59,39 @@ class Block:
 class Sql:
     """The blocks with one installation's schema substituted: ``sql("lock_runs")``."""
 
-    __slots__ = ("_texts", "schema")
+    __slots__ = ("_months", "_suffix", "_texts", "parents", "schema")
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
+        self.parents = self
+        """The same blocks on all months."""
+        self._suffix = ""
         self._texts: dict[str, str] = {}
+        self._months: dict[Month, Sql] = {}
 
     def __call__(self, name: str, **tokens: str) -> str:
         """Text of a block; other tokens than the schema are given by keyword. Raises KeyError for unknown names."""
         if tokens:
-            return substitute(blocks()[name].text, {"schema": self.schema, **tokens})
+            return substitute(self._text(name), {"schema": self.schema, **tokens})
         text = self._texts.get(name)
         if text is None:
-            text = self._texts[name] = substitute(blocks()[name].text, {"schema": self.schema})
+            text = self._texts[name] = substitute(self._text(name), {"schema": self.schema})
         return text
+
+    def within(self, month: Month) -> Sql:
+        """The same blocks on the tables of one month: every run that they name has to be of that month."""
+        made = self._months.get(month)
+        if made is None:
+            made = Sql(self.schema)
+            made.parents, made._months, made._suffix = self.parents, self._months, f"_{month.suffix}"
+            while len(self._months) >= _MONTHS:
+                del self._months[next(iter(self._months))]
+            self._months[month] = made
+        return made
+
+    def _text(self, name: str) -> str:
+        text = blocks()[name].text
+        return _RECORD.sub(lambda match: match[0] + self._suffix, text) if self._suffix else text
 
 
 def quote_identifier(name: str) -> str:

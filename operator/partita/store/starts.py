@@ -76,7 +76,8 @@ async def held_keys(connection: Connection, sql: Sql, keys: Sequence[RunKey]) ->
     if not records:
         return {}
     ids = [record["run_id"] for record in records]
-    runs = await connection.fetch(sql("start_key_runs"), ids, min(ids), max(ids))
+    held_by = sql.parents("start_key_runs")  # other runs than the batch's, of any month
+    runs = await connection.fetch(held_by, ids, min(ids), max(ids))
     known = {run["id"]: (RunStatus(run["status"]), run["cr_uid"] or "") for run in runs}
     return {
         RunKey(*record[:3]): HeldKey(record["run_id"], record["input_hash"], *known.get(record["run_id"], (None, "")))

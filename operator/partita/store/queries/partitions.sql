@@ -38,6 +38,11 @@ WHERE i.inhdetachpending AND n.nspname = $1::text
 -- Whether the detach of the table $1 is pending; no row for a table that is attached to nothing.
 SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1::text)
 
+-- name: month_guard
+-- utility: LOCK
+-- What transactions on the tables of one month begin with; see months.py. It conflicts with nothing but the exclusive mode.
+LOCK TABLE ONLY :"schema".workflow_runs IN ACCESS SHARE MODE
+
 -- name: retention_floor
 SELECT retention_floor, clock_timestamp() AS now FROM :"schema".engine_state
 
