@@ -39,6 +39,7 @@ SMALL = {"engine_state", "schema_migrations", "workers"}
 """Tables of a few rows, for which a scan is as good as an index."""
 IDS = "SELECT * FROM unnest($1::uuid[]) AS u (id)"
 NOW = Month(2031, 6)
+ALL_MONTHS = Sql("partita")
 ID = make_id(to_milliseconds(NOW.start) + 5, 5)
 
 
@@ -103,11 +104,15 @@ async def session(database_url: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-async def test_every_statement_is_accepted(session: Connection) -> None:
+@pytest.mark.parametrize("named", [False, True])
+async def test_every_statement_is_accepted(session: Connection, named: bool) -> None:
+    """On all months, and on the tables of this one."""
+    month = Month.of(await session.fetchval("SELECT clock_timestamp()"))
+    sql = Sql("partita").within(month) if named else Sql("partita")
     refused = []
     for name in STATEMENTS:
         try:
-            await prepare(session, name, Sql("partita")(name))
+            await prepare(session, name, sql(name))
         except (asyncpg.PostgresError, KeyError) as error:
             refused.append(f"{blocks()[name].source} {name}: {error}")
     assert STATEMENTS
@@ -133,6 +138,13 @@ async def test_hot_statements_read_what_their_mark_allows(coordinator: Connectio
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
+async def test_statements_that_name_a_month_read_that_month_by_index(coordinator: Connection, mode: str) -> None:
+    await coordinator.execute(f"SET plan_cache_mode = {mode}")
+    faults = await _faults(coordinator, HOT, sql=Sql("partita").within(NOW))
+    assert not faults, "\n".join(faults)
+
+
 async def test_options_of_the_role_lead_to_the_same_plans(coordinator_role: Connection) -> None:
     faults = await _faults(coordinator_role, HOT)
     assert not faults, "\n".join(faults)
@@ -145,9 +157,9 @@ async def test_statements_that_are_planned_anew_each_time_keep_to_their_marks(co
     assert not faults, "\n".join(faults)
 
 
-async def test_statements_sent_together_keep_to_their_marks(coordinator: Connection) -> None:
+@pytest.mark.parametrize("sql", [ALL_MONTHS, ALL_MONTHS.within(NOW)], ids=["all months", "one month"])
+async def test_statements_sent_together_keep_to_their_marks(coordinator: Connection, sql: Sql) -> None:
     """All that a batch may write at once, as one statement."""
-    sql = Sql("partita")
     parts = [(name, max(map(int, re.findall(r"\$(\d+)", sql(name)))), name in AT_PLACES) for name in TOGETHER]
     types = await prepare(coordinator, "together", combined(sql, tuple(parts)))
     assert len(types) == sum(count for _, count, _ in parts)
@@ -156,14 +168,16 @@ async def test_statements_sent_together_keep_to_their_marks(coordinator: Connect
     assert check(hot, plan) == []
 
 
-async def _faults(connection: Connection, names: list[str], *, scans: bool = True) -> list[str]:
+async def _faults(connection: Connection, names: list[str], *, scans: bool = True, sql: Sql = ALL_MONTHS) -> list[str]:
     """What the plans of these blocks do against their marks; ``scans``: sequential ones count, and sorts."""
     bounds = await Bounds.of(connection, SMALL)
     faults = []
     for name in names:
         try:
-            types = await prepare(connection, name, Sql("partita")(name))
+            types = await prepare(connection, name, sql(name))
             plan = await explain(connection, name, types, ID, bounds)
+            if sql is not ALL_MONTHS:
+                assert all(months == {NOW.suffix} for months in plan.partitions.values()), plan.text
             found = check(blocks()[name], plan if scans else replace(plan, sequential=set(), unbounded_sorts=[]))
         except asyncpg.PostgresError as error:
             found = [str(error)]

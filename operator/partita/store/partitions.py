@@ -2,10 +2,11 @@
 
 Purpose: retention is DROP TABLE (see ``retention``), and a month exists long before its first run. Invariant: every
 table of records has a partition for every month from the retention floor to ``months_ahead`` after now, and for every
-older month with an unfinished run; an id at or above the floor therefore always finds its partition. Trade-off: a new
-table is made like its parent and then attached, which takes three statements, because CREATE … PARTITION OF locks the
-parent against reads and writes, and ATTACH does not. (The CHECK that would spare ATTACH a scan is left out: the table
-is empty, and each insert would pay for it.)
+older month with an unfinished run; an id at or above the floor therefore always finds its partition. Whoever may use
+the parent may use a month, whose tables transactions name (see ``months``). Trade-off: a new table is made like its
+parent and then attached, which takes several statements, because CREATE … PARTITION OF locks the parent against reads
+and writes, and ATTACH does not. (The CHECK that would spare ATTACH a scan is left out: the table is empty, and each
+insert would pay for it.)
 """
 
 from __future__ import annotations
@@ -172,8 +173,9 @@ async def _add(connection: Connection, sql: Sql, parent: str, month: Month, *, e
 
 
 async def create(connection: Connection, sql: Sql, parent: str, name: str) -> None:
-    """Make a table that may become a partition."""
+    """Make a table that may become a partition, for the same roles as its parent."""
     await connection.execute(sql("partition_create", parent=parent, partition=name))
+    await connection.execute(sql("partition_rights", parent=parent, partition=name))
     if parent in FILLFACTORS:
         await connection.execute(sql("partition_fillfactor", partition=name, fillfactor=str(FILLFACTORS[parent])))
 

@@ -70,6 +70,28 @@ CREATE TABLE :"schema".:"partition" (LIKE :"schema".:"parent" INCLUDING ALL)
 -- Room on the page for the updates that follow an insert, so that they are HOT.
 ALTER TABLE :"schema".:"partition" SET (fillfactor = :'fillfactor')
 
+-- name: partition_rights
+-- utility: one DO statement, since the names of roles are identifiers
+-- What roles may do with the parent they may do with the month, so that statements may name it; the parent's owner too,
+-- where somebody else of that role makes the month.
+DO $rights$
+DECLARE
+    name CONSTANT text := format('%I.%I', :'schema', :'partition');
+    mine CONSTANT oid := (SELECT relowner FROM pg_class WHERE oid = name::regclass);
+    held record;
+BEGIN
+    FOR held IN
+        SELECT acl.privilege_type AS kind, coalesce(quote_ident(role.rolname), 'PUBLIC') AS role
+        FROM pg_class AS parent
+        CROSS JOIN LATERAL aclexplode(coalesce(parent.relacl, acldefault('r', parent.relowner))) AS acl
+        LEFT JOIN pg_roles AS role ON role.oid = acl.grantee
+        WHERE parent.oid = format('%I.%I', :'schema', :'parent')::regclass AND acl.grantee <> mine
+    LOOP
+        EXECUTE format('GRANT %s ON TABLE %s TO %s', held.kind, name, held.role);
+    END LOOP;
+END
+$rights$
+
 -- name: partition_attach
 -- utility: DDL
 ALTER TABLE :"schema".:"parent" ATTACH PARTITION :"schema".:"partition" FOR VALUES FROM (:'lower') TO (:'upper')
