@@ -33,7 +33,7 @@ KINDS = {int: "number", bool: "true or false", str: "text"}
 def page() -> str:
     """Return the text of the page."""
     parts = [HEAD]
-    explained = dict(_docstrings())
+    explained = dict(docstrings())
     for section, kind in get_type_hints(settings.Settings).items():
         names = {item.name: name(section, item.name) for item in fields(kind)}
         rows = ["| variable | default | values | meaning |", "|---|---|---|---|"]
@@ -72,7 +72,7 @@ def _values(kind: type, item: Field[Any]) -> str:
     return KINDS.get(get_type_hints(kind)[item.name], "list")
 
 
-def _docstrings() -> Iterator[tuple[str, str]]:
+def docstrings() -> Iterator[tuple[str, str]]:
     """Yield ``Class.field`` and the string that stands below it."""
     for node in ast.parse(Path(settings.__file__).read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef):
