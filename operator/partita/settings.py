@@ -18,6 +18,7 @@ from typing import Final
 
 from partita.database_url import url_problem
 from partita.domain.errors import InvalidError, Problem
+from partita.engine_spec import engine_spec_problem
 from partita.environment import read, variable
 from partita.targets import target_problem
 
@@ -183,7 +184,14 @@ class OperatorSettings:
     worker_limit: int = _int(200, 1, 5_000)
     """Objects that are handled at the same time; at least the engine's batch size."""
     ttl_after_finished_ms: int = _int(86_400_000, 0, 10 * 365 * 86_400_000)
-    """How long a finished WorkflowRun object stays when it does not say so itself."""
+    """How long a finished WorkflowRun object stays when neither it, its definition nor the WorkflowEngine says so."""
+    engine_spec: str = field(default="", metadata={"check": engine_spec_problem})
+    """Spec of the WorkflowEngine object when the leader makes it, as a JSON object such as
+    ``{"ttlSecondsAfterFinished": 3600}``; an object that exists keeps its own."""
+    events_per_minute: int = _int(600, 0, 60_000)
+    """Most Kubernetes Events that are written in a minute; 0 writes none."""
+    events_after_ms: int = _int(5_000, 0, 3_600_000)
+    """How long news of a run that gets on is held back; one that succeeds sooner makes no Event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

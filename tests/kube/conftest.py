@@ -9,7 +9,7 @@ import pytest
 
 from e2e.cluster.contract import Cluster
 from e2e.cluster.fixtures import cluster, namespace, restartable_cluster
-from partita.kube import ttl
+from partita.kube import retention
 from partita.settings import Settings
 from tests.kube import operated
 from tests.kube.crd_api import Api
@@ -49,4 +49,4 @@ def operator_settings(settings: Settings, namespace: str) -> Settings:
 @pytest.fixture
 def quick_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator of this process looks for objects whose time is over five times a second."""
-    monkeypatch.setattr(ttl, "INTERVAL_SECONDS", 0.2)
+    monkeypatch.setattr(retention, "INTERVAL_SECONDS", 0.2)

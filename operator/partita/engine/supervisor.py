@@ -36,6 +36,8 @@ class ServiceReport:
     restarts: int
     last_error: str
     """Message of the failure that caused the last restart; empty if there was none."""
+    rounds: int = 0
+    """Rounds that it has completed."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,11 @@ class _Supervised:
     state: ServiceState = ServiceState.RUNNING
     restarts: int = 0
     last_error: str = ""
+
+
+def _state_of(entry: _Supervised) -> ServiceState:
+    """A service whose task has ended does nothing any more, however it ended."""
+    return ServiceState.STOPPED if entry.task is not None and entry.task.done() else entry.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,9 @@ class Supervisor:
     def report(self) -> tuple[ServiceReport, ...]:
         """State of every service."""
         return tuple(
-            ServiceReport(entry.service.name, entry.state, entry.restarts, entry.last_error)
+            ServiceReport(
+                entry.service.name, _state_of(entry), entry.restarts, entry.last_error, entry.service.health.ticks
+            )
             for entry in self._supervised
         )
 

@@ -21,6 +21,7 @@ from partita.engine.engine import Engine
 from partita.engine.requests import Deployed
 from partita.kube.client import KubeClient
 from partita.kube.conditions import Condition, clip, keep_transitions, manifests
+from partita.kube.events import News
 from partita.kube.resources import DEFINITIONS
 from partita.kube.retrying import retrying
 
@@ -34,7 +35,18 @@ PROBLEMS_SHOWN: Final = 50
 class Definitions:
     """Takes in WorkflowDefinition objects. ``appeared`` is called after one was deployed."""
 
-    def __init__(self, client: KubeClient, engine: Engine, appeared: Callable[[str, str], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        engine: Engine,
+        appeared: Callable[[str, str], Awaitable[None]],
+        *,
+        retention: Callable[[str, str, Mapping[str, Any]], None],
+        tell: Callable[[News], None],
+    ) -> None:
+        """``retention`` learns the spec of every definition; ``tell`` takes news for Events."""
+        self._retention = retention
+        self._tell = tell
         self._client = client
         self._engine = engine
         self._appeared = appeared
@@ -51,14 +63,16 @@ class Definitions:
                 raise kopf.TemporaryError(str(error), delay=15) from error
         if any(before.get(key) != value for key, value in status.items()):
             patch.status.update(status)
+            self._tell(news_of(metadata, status))
         if status["problems"] is None:
             await self._appeared(namespace, name)
 
     async def on_event(self, event: Mapping[str, Any], **_: Any) -> None:
-        """kopf's handler of every event; only deletions matter."""
-        if event["type"] != "DELETED":
+        """kopf's handler of every event: what it says of its runs' objects, and its deletion."""
+        metadata, gone = event["object"]["metadata"], event["type"] == "DELETED"
+        self._retention(metadata["namespace"], metadata["name"], {} if gone else event["object"].get("spec") or {})
+        if not gone:
             return
-        metadata = event["object"]["metadata"]
         try:
             await retrying(lambda: self.gone(metadata["namespace"], metadata["name"]))
         except PartitaError as error:
@@ -86,6 +100,22 @@ class Definitions:
         except InvalidError as error:
             return invalid_status(error.problems, metadata["generation"], before, now)
         return accepted_status(deployed, spec, metadata["generation"], before, now)
+
+
+def news_of(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> News:
+    """What is told of a definition whose status has changed."""
+    accepted, ready = status["conditions"][:2]
+    refused = accepted["status"] == "False"
+    return News(
+        kind=DEFINITIONS.kind,
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        reason="Refused" if refused else "Accepted",
+        message=f"{accepted['message']}; {ready['message']}" if refused else ready["message"],
+        warning=refused,
+        key=str(metadata["generation"]),
+    )
 
 
 def accepted_status(

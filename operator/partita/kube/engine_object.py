@@ -1,23 +1,30 @@
 """The WorkflowEngine object: made by the leader, made again when deleted, and its status.
 
 Invariant: there is one, named ``partita``, in the operator's namespace; only the leader writes it. Its status is the
-one place that shows a lost database, since the status of a run comes from the database itself. Trade-off: it is looked
-at every few seconds, and written only when it would change.
+one place that shows a lost database, since the status of a run comes from the database itself. What the settings say
+of its spec holds when it is made; from then on the spec is people's. Trade-off: it is looked at every few seconds, and
+written only when it would change.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from partita.domain.errors import NotFoundError, PartitaError
+from partita.domain.errors import ConflictError, NotFoundError, PartitaError
 from partita.engine.service import TickingService
 from partita.engine.supervisor import ServiceReport, ServiceState
+from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
 from partita.kube.conditions import Condition, keep_transitions, manifests
+from partita.kube.engine_events import engine_news
+from partita.kube.events import News
+from partita.kube.metrics import Metrics
+from partita.kube.overview import Load
 from partita.kube.resources import API_VERSION, ENGINE_NAME, ENGINES, FIELD_MANAGER
 from partita.store.errors import SchemaMissingError
 from partita.store.projection import ProjectionStore
@@ -39,16 +46,30 @@ class Observation:
     database: PartitaError | None
     """Why the database cannot be used; None when it can."""
     services: Sequence[ServiceReport]
+    load: Load | None = None
+    """None where it is not known."""
     ignored: Sequence[str] = ()
     """Fields of its spec that have no effect in this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The status of the object before and after a look."""
+
+    metadata: Mapping[str, Any]
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
 
 
 class EngineObject:
     """Keeps the object in existence."""
 
-    def __init__(self, client: KubeClient, namespace: str) -> None:
+    def __init__(self, client: KubeClient, namespace: str, spec: Mapping[str, Any] | None = None) -> None:
+        """``spec``: what a new object says."""
         self._client = client
+        self._collection = ENGINES.path(namespace)
         self._path = ENGINES.path(namespace, ENGINE_NAME)
+        self._spec = dict(spec or {})
         self._manifest = {
             "apiVersion": API_VERSION,
             "kind": ENGINES.kind,
@@ -62,9 +83,14 @@ class EngineObject:
 
     async def ensure(self) -> dict[str, Any]:
         """Make the object, or take its labels over; what people set in its spec stays."""
+        try:
+            await self._client.get(self._path)
+        except NotFoundError:
+            with contextlib.suppress(ConflictError):  # somebody else has made it meanwhile
+                await self._client.create(self._collection, {**self._manifest, "spec": self._spec})
         return await self._client.apply(self._path, self._manifest, FIELD_MANAGER)
 
-    async def show(self, observation: Observation) -> None:
+    async def show(self, observation: Observation) -> Change:
         """Write the status if it would change; makes the object again if it is gone."""
         try:
             body = await self._client.get(self._path)
@@ -75,6 +101,7 @@ class EngineObject:
         status = engine_status(seen, body["metadata"]["generation"], before, datetime.now(UTC))
         if any(before.get(key) != value for key, value in status.items()):
             await self._client.patch(f"{self._path}/status", {"status": status})
+        return Change(body["metadata"], before, status)
 
 
 class EngineWatch(TickingService):
@@ -89,10 +116,17 @@ class EngineWatch(TickingService):
         store: ProjectionStore,
         reports: Callable[[], Sequence[ServiceReport]],
         *,
+        load: Callable[[], Load | None],
+        metrics: Metrics,
+        tell: Callable[[News], None],
         leader: str,
         epoch: int,
     ) -> None:
+        """``load``: how full the engine is; ``tell`` takes news for Events."""
         super().__init__("engine-status")
+        self._load = load
+        self._metrics = metrics
+        self._tell = tell
         self._target = target
         self._store = store
         self._reports = reports
@@ -113,8 +147,13 @@ class EngineWatch(TickingService):
             paused=self._paused,
             database=problem,
             services=self._reports(),
+            load=self._load(),
         )
-        await self._target.show(seen)
+        self._metrics.set(families.DATABASE_UP, float(problem is None))
+        self._metrics.set(families.PAUSED, float(self._paused))
+        change = await self._target.show(seen)
+        for news in engine_news(change.metadata, change.before, change.after):
+            self._tell(news)
         return INTERVAL_SECONDS
 
 
@@ -128,7 +167,17 @@ def engine_status(seen: Observation, generation: int, before: Mapping[str, Any],
         "phase": phase,
         "leader": seen.leader,
         "epoch": seen.epoch,
+        **(_load(seen.load) if seen.load is not None else {}),
         "conditions": keep_transitions(manifests(conditions, generation), before.get("conditions") or []),
+    }
+
+
+def _load(load: Load) -> dict[str, Any]:
+    return {
+        "openRuns": load.open_runs,
+        "readyTasks": load.ready,
+        "runningTasks": load.running,
+        "queues": list(load.queues),
     }
 
 

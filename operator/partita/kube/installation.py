@@ -12,7 +12,7 @@ from partita.engine.reconcile import Installation
 from partita.kube.client import KubeClient
 from partita.kube.engine_object import EngineObject
 from partita.kube.hosting import Host
-from partita.kube.resources import CRDS, DEFINITIONS, ENGINES, GROUP, NAMESPACES, RUNS
+from partita.kube.resources import API_VERSION, DEFINITIONS, ENGINES, GROUP, NAMESPACES, RUNS
 from partita.kube.retrying import retrying
 from partita.settings import OperatorSettings
 from partita.store.projection import ProjectionStore
@@ -40,17 +40,22 @@ async def identify(client: KubeClient, settings: OperatorSettings) -> Installati
 
 
 async def check_crds(client: KubeClient) -> None:
-    """Raise CrdsMissingError unless all three kinds are served; whoever may not look is taken at their word."""
+    """Raise CrdsMissingError unless all three kinds are served.
+
+    The API says which kinds it serves to everybody who is known to it; whoever may not even ask is taken at their word.
+    """
+    try:
+        served = {each["name"] for each in (await client.get(f"/apis/{API_VERSION}"))["resources"]}
+    except NotFoundError:
+        served = set()
+    except ForbiddenError:
+        return
     for resource in (DEFINITIONS, RUNS, ENGINES):
-        try:
-            await client.get(CRDS.path(name=f"{resource.plural}.{GROUP}"))
-        except NotFoundError as error:
+        if resource.plural not in served:
             raise CrdsMissingError(
                 f"kubernetes: {resource.plural}.{GROUP}: is not installed; expected the CRDs of this version",
                 hint="kubectl apply --server-side -f crds/",
-            ) from error
-        except ForbiddenError:
-            return
+            )
 
 
 async def check_owner(store: ProjectionStore, installation: Installation) -> None:

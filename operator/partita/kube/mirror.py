@@ -7,6 +7,7 @@ one more idempotent request, never a wrong status. Trade-off: about half a kilob
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,6 +45,13 @@ class Seen:
     finished_at: datetime | None = None
     ttl_seconds: int | None = None
     tracked: bool = False
+    definition: str = ""
+    phase: str = ""
+    """status.phase."""
+    waiting_for: str = ""
+    """status.waitingFor."""
+    deleted: bool = False
+    """Its deletion was ordered; it only has to vanish."""
     unsupported: tuple[str, ...] = ()
     """Controls in the spec that this version does not know."""
 
@@ -62,6 +70,9 @@ class Seen:
         self.created_at = _time(metadata.get("creationTimestamp"))
         self.finished_at = _time(status.get("finishedAt"))
         self.ttl_seconds = spec.get("ttlSecondsAfterFinished")
+        self.definition = sys.intern((spec.get("definitionRef") or {}).get("name") or "")
+        self.phase = sys.intern(status.get("phase") or "")
+        self.waiting_for = sys.intern(status.get("waitingFor") or "")
         self.unsupported = tuple(control for control in UNSUPPORTED if spec.get(control))
         marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
         self.tracked = any(mark.startswith(TRACKED) for mark in marks)

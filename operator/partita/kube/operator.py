@@ -27,8 +27,10 @@ from partita.kube.kopf_settings import quiet_logs
 from partita.kube.lease import Lease, LeaseTimes
 from partita.kube.lease_store import KubeLeaseStore
 from partita.kube.options import OperatorOptions
+from partita.kube.pod_label import PodLabel
 from partita.kube.stopping import first_of, own_signals, take_signals
 from partita.kube.term import Term
+from partita.kube.vitals import Vitals, beating
 from partita.settings import OperatorSettings, Settings
 from partita.store.errors import SchemaMissingError
 from partita.store.migrations import require_protocol
@@ -55,14 +57,15 @@ async def run_operator(
     """
     options, stop = options or OperatorOptions(), stop or asyncio.Event()
     quiet_logs()
-    state = ["starting"]
+    vitals = Vitals()
     async with AsyncExitStack() as stack:
         stack.enter_context(own_signals(stop))
-        await stack.enter_async_context(serving(options.health_host, options.health_port, lambda: state[0]))
+        await stack.enter_async_context(serving(options.health_host, options.health_port, vitals))
+        await stack.enter_async_context(beating(vitals))
         name = options.identity
         for number in itertools.count(2):
             try:
-                await _candidate(settings, options, stop, state)
+                await _candidate(settings, options, stop, vitals)
             except LeadershipLostError as error:
                 log.warning("%s; begins again as a standby", error)
                 options = replace(options, identity=f"{name}-{number}", former=options.identity)
@@ -70,9 +73,9 @@ async def run_operator(
                 return
 
 
-async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio.Event, state: list[str]) -> None:
+async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio.Event, vitals: Vitals) -> None:
     """One candidate from its first connection to its last; raises LeadershipLostError when all of it has ended."""
-    state[0] = "starting"
+    vitals.become("starting")
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(lambda: load_connection(options.kubeconfig)))
         engine = await stack.enter_async_context(await Engine.open(settings, application="partita-operator"))
@@ -84,11 +87,15 @@ async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio
         if installation is None:
             return
         lease = _lease(client, settings.operator, options)
-        state[0] = "standby"
+        vitals.become("standby")
+        await PodLabel(client, options.pod_namespace, options.pod_name).remove()
         await first_of(stop, lease.acquire())
         if lease.held:
-            state[0] = "leader"
-            await _lead(lease, Term(settings, options, client, engine, store, installation), stop)
+            vitals.become("leader")
+            try:
+                await _lead(lease, Term(settings, options, client, engine, store, installation, vitals), stop)
+            finally:
+                vitals.become("starting")
         if outdated.is_set():
             await require_protocol(engine.database, PROTOCOL)
 

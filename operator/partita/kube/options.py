@@ -5,6 +5,7 @@ Invariant: nothing here changes what the operator does to objects; it says where
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
@@ -25,5 +26,8 @@ class OperatorOptions:
     health_host: str = "127.0.0.1"
     health_port: int = 0
     """Port of the probes; 0 serves none."""
+    pod_namespace: str = field(default_factory=lambda: os.environ.get("POD_NAMESPACE", ""))
+    pod_name: str = field(default_factory=lambda: os.environ.get("POD_NAME", ""))
+    """The pod that this process runs in, which the leader labels; empty outside a cluster."""
     before_write: Callable[[], Awaitable[None]] | None = None
     """Called before every status patch; a place for fault tests to strike."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +21,13 @@ from partita.domain.model import Definition
 from partita.engine.projection import ObjectRef, Refusal, RunSummary
 from partita.engine.projection_queue import Projections
 from partita.engine.service import TickingService
+from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
+from partita.kube.metrics import Metrics
 from partita.kube.mirror import Mirror, Seen
 from partita.kube.refusals import not_accepted_yet
 from partita.kube.resources import RUNS
+from partita.kube.run_events import RunEvents, Shown
 from partita.kube.signals import prune
 from partita.kube.status import refusal_status, run_status
 
@@ -41,9 +45,14 @@ REFUSALS_SECONDS = 10.0
 class Write:
     """One status to bring into one object."""
 
-    object: ObjectRef
+    source: RunSummary | Refusal
     revision: int
     status: dict[str, Any]
+
+    @property
+    def object(self) -> ObjectRef:
+        """The object that the status belongs to."""
+        return self.source.object
 
 
 class Projector(TickingService):
@@ -54,25 +63,32 @@ class Projector(TickingService):
         client: KubeClient,
         projections: Projections,
         mirror: Mirror,
+        metrics: Metrics,
+        events: RunEvents,
         *,
         concurrency: int = 16,
         status_bytes: int = 16_384,
         before_write: Callable[[], Awaitable[None]] | None = None,
         flow_of: Callable[[RunSummary], Awaitable[Definition | None]] | None = None,
+        finished: Callable[[Seen], None] | None = None,
     ) -> None:
-        """``flow_of``: what a run executes, for the order and the stages of its nodes."""
+        """``flow_of``: what a run executes, for the order and the stages of its nodes.
+
+        ``finished`` is told of objects that show the end of their run from now on.
+        """
         super().__init__("projector")
         self._flow_of = flow_of
         self._client = client
         self._projections = projections
         self._mirror = mirror
+        self._metrics = metrics
+        self._events = events
+        self._finished = finished
         self._slots = asyncio.Semaphore(concurrency)
         self._status_bytes = status_bytes
         self._before_write = before_write
         self._refused = True
         self._refusals_at = 0.0
-        self.writes = 0
-        """Status patches sent since the start."""
 
     def refused(self) -> None:
         """A refusal was recorded: show it in the next round, which begins now."""
@@ -88,6 +104,9 @@ class Projector(TickingService):
         if self._refused or now - self._refusals_at > REFUSALS_SECONDS:
             self._refused, self._refusals_at = False, now
             await self._show_refusals()
+        self._events.flush()
+        if len(due) < BATCH:
+            self._metrics.set(families.LAST_SYNC, round(time.time(), 3))
         return 0.0 if len(due) == BATCH else IDLE_SECONDS
 
     async def _show_runs(self, due: list[tuple[UUID, int]]) -> None:
@@ -112,7 +131,7 @@ class Projector(TickingService):
         seen = self._mirror.get(run.object.uid)
         flow = await self._flow_of(run) if self._flow_of is not None else None
         status = run_status(run, self._status_bytes, seen.unsupported if seen else (), flow)
-        return await self._write(Write(run.object, run.revision, status))
+        return await self._write(Write(run, run.revision, status))
 
     async def _show_refusals(self) -> None:
         refusals = await self._projections.refusals(BATCH)
@@ -124,21 +143,27 @@ class Projector(TickingService):
 
     async def _show_refusal(self, refusal: Refusal) -> int:
         known = await not_accepted_yet(self._client, refusal)
-        return await self._write(Write(refusal.object, 0, refusal_status(known)))
+        return await self._write(Write(known, 0, refusal_status(known)))
 
     async def _write(self, write: Write) -> int:
         """Bring a status into its object; 0 when it is there or has no object, else ms until the next try."""
         async with self._slots:
-            try:
-                return 0 if await self._attempt(write) else RETRY_MS
-            except NotFoundError:
-                return 0
-            except UnavailableError as error:
-                log.debug("status of %s/%s: %s", write.object.namespace, write.object.name, error)
-                return RETRY_MS
-            except PartitaError as error:
-                log.warning("status of %s/%s: %s", write.object.namespace, write.object.name, error)
-                return REFUSED_MS
+            pause = await self._tried(write)
+        if pause:
+            self._metrics.add(families.STATUS_FAILURES)
+        return pause
+
+    async def _tried(self, write: Write) -> int:
+        try:
+            return 0 if await self._attempt(write) else RETRY_MS
+        except NotFoundError:
+            return 0
+        except UnavailableError as error:
+            log.debug("status of %s/%s: %s", write.object.namespace, write.object.name, error)
+            return RETRY_MS
+        except PartitaError as error:
+            log.warning("status of %s/%s: %s", write.object.namespace, write.object.name, error)
+            return REFUSED_MS
 
     async def _attempt(self, write: Write) -> bool:
         seen = self._mirror.get(write.object.uid) or await self._fetch(write)
@@ -163,10 +188,20 @@ class Projector(TickingService):
             await self._before_write()
         guard = {"uid": seen.uid, "resourceVersion": str(seen.resource_version)}
         path = RUNS.path(seen.namespace, seen.name, "status")
-        self.writes += 1
+        self._metrics.add(families.STATUS_WRITES)
+        before, ended = Shown(seen.phase, seen.waiting_for), seen.finished_at is not None
         body = await self._client.patch(path, {"metadata": guard, "status": write.status})
-        self._mirror.observe(body)
+        now = self._mirror.observe(body)
+        self._tell(write, before)
+        if self._finished is not None and now.finished_at is not None and not ended:
+            self._finished(now)
         await prune(self._client, self._mirror, body)
+
+    def _tell(self, write: Write, before: Shown) -> None:
+        if isinstance(write.source, Refusal):
+            self._events.refused(write.source)
+        else:
+            self._events.shown(write.source, before, write.status)
 
 
 def _shows(seen: Seen, write: Write) -> bool:

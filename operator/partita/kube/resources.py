@@ -1,4 +1,4 @@
-"""Names and paths of the three kinds, of leases and of namespaces in the Kubernetes API."""
+"""Names and paths of the three kinds, of leases and of what else the operator touches in the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -35,4 +35,5 @@ RUNS: Final = Resource(f"/apis/{GROUP}/{VERSION}", "workflowruns", "WorkflowRun"
 ENGINES: Final = Resource(f"/apis/{GROUP}/{VERSION}", "workflowengines", "WorkflowEngine")
 LEASES: Final = Resource("/apis/coordination.k8s.io/v1", "leases", "Lease")
 NAMESPACES: Final = Resource("/api/v1", "namespaces", "Namespace")
-CRDS: Final = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition")
+PODS: Final = Resource("/api/v1", "pods", "Pod")
+EVENTS: Final = Resource("/api/v1", "events", "Event")

@@ -76,7 +76,9 @@ class Resync(TickingService):
         scope: Scope,
         *,
         interval_ms: int,
+        done: Callable[[], None] | None = None,
     ) -> None:
+        """``done`` is called after every complete comparison."""
         super().__init__("resync")
         self._client = client
         self._store = store
@@ -84,6 +86,7 @@ class Resync(TickingService):
         self._actions = actions
         self._scope = scope
         self._interval = interval_ms / 1000
+        self._call_done = done
         self._suspects: frozenset[str] = frozenset()
         self._untaken: frozenset[str] = frozenset()
 
@@ -91,6 +94,8 @@ class Resync(TickingService):
         """One complete comparison. Raises UnavailableError when a list is not complete; it is then tried again."""
         again = await self._runs()
         await self._definitions()
+        if self._call_done is not None:
+            self._call_done()
         return min(self._interval, 10.0) if again else self._interval
 
     async def _runs(self) -> bool:

@@ -15,7 +15,9 @@ from uuid import UUID
 
 from partita.domain.errors import NotFoundError, PartitaError
 from partita.engine.reconcile import Installation, Outcome, Reconciler, run_id_of
+from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
+from partita.kube.metrics import Metrics
 from partita.kube.mirror import Mirror, Seen
 from partita.kube.resources import RUNS
 from partita.kube.retrying import retrying
@@ -27,7 +29,15 @@ log = logging.getLogger(__name__)
 class Runs:
     """Takes in WorkflowRun objects. ``refused`` is called after a refusal was recorded."""
 
-    def __init__(self, client: KubeClient, reconciler: Reconciler, mirror: Mirror, refused: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        reconciler: Reconciler,
+        mirror: Mirror,
+        metrics: Metrics,
+        refused: Callable[[], None],
+    ) -> None:
+        self._metrics = metrics
         self._client = client
         self._reconciler = reconciler
         self._mirror = mirror
@@ -66,7 +76,12 @@ class Runs:
 
     async def _apply(self, seen: Seen, body: Mapping[str, Any]) -> None:
         refused = seen.waiting or _was_refused(body)
-        outcome = await retrying(lambda: self._reconciler.take_in(body, refused=refused))
+        try:
+            outcome = await retrying(lambda: self._reconciler.take_in(body, refused=refused))
+        except PartitaError:
+            self._metrics.add(families.RECONCILES, "error")
+            raise
+        self._metrics.add(families.RECONCILES, outcome.value)
         seen.applied = max(seen.applied, body["metadata"]["generation"])
         seen.waiting = outcome is Outcome.WAITING
         if outcome in (Outcome.WAITING, Outcome.REFUSED):

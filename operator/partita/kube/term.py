@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -19,26 +20,33 @@ from partita.engine.engine import Engine
 from partita.engine.projection_queue import Projections
 from partita.engine.reconcile import Installation, Reconciler
 from partita.engine.supervisor import Supervisor
+from partita.engine_spec import engine_spec
+from partita.kube import metric_families as families
 from partita.kube.absence import absent
 from partita.kube.client import KubeClient
 from partita.kube.connection import load_connection
 from partita.kube.definitions import CREATED_BY, Definitions
 from partita.kube.embedding import EmbeddedKopf
 from partita.kube.engine_object import EngineObject, EngineWatch
+from partita.kube.events import Events
 from partita.kube.hosting import Host
 from partita.kube.installation import EngineEvents, begin_term
 from partita.kube.kopf_settings import kopf_settings
 from partita.kube.mirror import Mirror
 from partita.kube.options import OperatorOptions
+from partita.kube.overview import Overview
+from partita.kube.pod_label import Labelling, PodLabel
 from partita.kube.projector import Projector
 from partita.kube.registry import build_registry
 from partita.kube.resources import RUNS
 from partita.kube.resync import Actions, Resync, Scope
+from partita.kube.retention import Retention
 from partita.kube.retrying import retrying
+from partita.kube.run_events import RunEvents
 from partita.kube.runs import Runs, Waiting
 from partita.kube.stages import flow_of
 from partita.kube.stopping import first_of
-from partita.kube.ttl import TimeToLive
+from partita.kube.vitals import Vitals
 from partita.settings import Settings
 from partita.store.projection import ProjectionStore
 
@@ -59,7 +67,9 @@ class Term:
         engine: Engine,
         store: ProjectionStore,
         installation: Installation,
+        vitals: Vitals,
     ) -> None:
+        self._vitals = vitals
         self._settings = settings
         self._options = options
         self._client = client
@@ -70,6 +80,13 @@ class Term:
         """A connection of its own, since those who work wait on the other one while the database is away."""
         self._supervisor = Supervisor()
         self._mirror = Mirror()
+        operator = settings.operator
+        self._overview = Overview(engine.database, vitals.metrics)
+        self._label = PodLabel(client, options.pod_namespace, options.pod_name)
+        self._events = Events(client, vitals.metrics, instance=options.identity, per_minute=operator.events_per_minute)
+        self._retention = Retention(
+            client, self._mirror, vitals.metrics, store.now, default_ms=operator.ttl_after_finished_ms
+        )
 
     async def run(self, stop: asyncio.Event, begun: Callable[[], None]) -> None:
         """Work until ``stop`` is set; raises what ends kopf otherwise, and StillRunningError.
@@ -77,7 +94,8 @@ class Term:
         ``begun`` is called once kopf has begun, which takes the process's signals for itself.
         """
         epoch = await first_of(stop, retrying(lambda: begin_term(self._store, self._installation), tries=PATIENT))
-        target = EngineObject(self._client, self._settings.operator.namespace)
+        operator = self._settings.operator
+        target = EngineObject(self._client, operator.namespace, engine_spec(operator.engine_spec))
         if epoch is None or await first_of(stop, retrying(target.ensure, tries=PATIENT)) is None:
             return
         log.info("operator: %s leads term %d of %s", self._options.identity, epoch, self._installation.engine_id)
@@ -86,12 +104,18 @@ class Term:
         try:
             await kopf.start(registry)
             begun()
-            self._supervisor.start(self._watch(target, epoch))
+            self._show_vitals(epoch)
+            self._supervisor.start(self._watch(target, epoch), self._overview, self._events, Labelling(self._label))
             await first_of(stop, kopf.ended())
         finally:
             async with AsyncExitStack() as stack:
-                for end in (self._sight.close, self._supervisor.stop, kopf.stop):
+                for end in (self._label.remove, self._sight.close, self._supervisor.stop, kopf.stop):
                     stack.push_async_callback(end)
+
+    def _show_vitals(self, epoch: int) -> None:
+        self._vitals.reports = self._supervisor.report
+        self._vitals.metrics.set(families.EPOCH, epoch)
+        self._vitals.metrics.ask(families.RUN_OBJECTS, lambda: len(self._mirror))
 
     def _watched(self) -> tuple[str, ...]:
         """Namespaces that kopf watches: the chosen ones and our own, where the WorkflowEngine is; empty means all."""
@@ -102,13 +126,18 @@ class Term:
         operator = self._settings.operator
         projector = self._projector(epoch)
         reconciler = Reconciler(self._engine, self._store, self._installation, partial(absent, self._client, RUNS))
-        runs = Runs(self._client, reconciler, self._mirror, projector.refused)
-        definitions = Definitions(self._client, self._engine, Waiting(runs, self._store, self._installation).appeared)
+        runs = Runs(self._client, reconciler, self._mirror, self._vitals.metrics, projector.refused)
+        definitions = Definitions(
+            self._client,
+            self._engine,
+            Waiting(runs, self._store, self._installation).appeared,
+            retention=self._retention.define,
+            tell=self._events.tell,
+        )
         resync = self._resync(runs, definitions, kopf)
-        ttl = TimeToLive(self._client, self._mirror, self._store.now, operator.ttl_after_finished_ms)
-        services = [*Duties(self._engine).services, projector, resync, ttl]
+        services = [*Duties(self._engine).services, projector, resync, self._retention]
         host = Host(operator.namespace, services, self._supervisor)
-        events = EngineEvents(host, target, self._store, ttl.default, epoch)
+        events = EngineEvents(host, target, self._store, self._retention.default, epoch)
         connect = partial(load_connection, self._options.kubeconfig)
         return build_registry(connect, definitions, runs, host, events, operator.watch_namespaces)
 
@@ -118,9 +147,12 @@ class Term:
             self._client,
             projections,
             self._mirror,
+            self._vitals.metrics,
+            RunEvents(self._events.tell, after_ms=self._settings.operator.events_after_ms),
             status_bytes=self._settings.limits.status_bytes,
             before_write=self._options.before_write,
             flow_of=partial(flow_of, self._engine),
+            finished=self._retention.finished,
         )
 
     def _resync(self, runs: Runs, definitions: Definitions, kopf: EmbeddedKopf) -> Resync:
@@ -143,7 +175,17 @@ class Term:
                 namespaces=operator.watch_namespaces,
             ),
             interval_ms=operator.resync_interval_ms,
+            done=lambda: self._vitals.metrics.set(families.LAST_RESYNC, round(time.time(), 3)),
         )
 
     def _watch(self, target: EngineObject, epoch: int) -> EngineWatch:
-        return EngineWatch(target, self._sight, self._supervisor.report, leader=self._options.identity, epoch=epoch)
+        return EngineWatch(
+            target,
+            self._sight,
+            self._supervisor.report,
+            load=lambda: self._overview.load,
+            metrics=self._vitals.metrics,
+            tell=self._events.tell,
+            leader=self._options.identity,
+            epoch=epoch,
+        )

@@ -1,67 +1,71 @@
-"""Deletes WorkflowRun objects some time after their run has ended; the record in PostgreSQL stays.
+"""How long a finished WorkflowRun object stays, and which of too many go first: pure rules.
 
-The time is the run's own ``spec.ttlSecondsAfterFinished``, else that of the WorkflowEngine, else the operator's
-setting; the latter two spare objects that a GitOps tool would create again. An object that took over a run which had
-ended before has its time from its own beginning. Otherwise the end and the present are both the database's, so that no
-machine's clock matters. The trade-off is a look at every remembered object each round, which is cheap, against an
-ordered queue.
+The time is the run's own ``spec.ttlSecondsAfterFinished``, else that of its definition, else that of the
+WorkflowEngine, else the operator's setting. Invariant: an object that a GitOps tool would create again goes by a time
+of its own alone; defaults and numbers of runs to keep spare it. An object that took over a run which had ended before
+has its time from its own beginning.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from partita.domain.errors import PartitaError
-from partita.engine.service import TickingService
-from partita.kube.client import KubeClient
-from partita.kube.mirror import Mirror, Seen
-from partita.kube.resources import RUNS
+from partita.kube.mirror import Seen
 
-log = logging.getLogger(__name__)
-
-INTERVAL_SECONDS = 10.0
-BATCH = 500
+Place = tuple[str, str]
+"""(namespace, name) of a definition."""
 
 
-class TimeToLive(TickingService):
-    """Removes finished objects whose time is over."""
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``spec.retention`` of a definition."""
 
-    def __init__(
-        self, client: KubeClient, mirror: Mirror, now: Callable[[], Awaitable[datetime]], default_ms: int
-    ) -> None:
-        super().__init__("ttl")
-        self._client = client
-        self._mirror = mirror
-        self._now = now
-        self._setting = self._default = timedelta(milliseconds=default_ms)
-
-    def default(self, seconds: int | None) -> None:
-        """What holds for objects that say nothing; None takes the operator's setting."""
-        self._default = self._setting if seconds is None else timedelta(seconds=seconds)
-
-    async def tick(self) -> float:
-        """Delete what is over now, at most one batch."""
-        finished = [seen for seen in self._mirror if seen.finished_at is not None]
-        if not finished:
-            return INTERVAL_SECONDS
-        now = await self._now()
-        over = [seen for seen in finished if is_over(seen, now, self._default)]
-        for seen in over[:BATCH]:
-            await self._delete(seen)
-        return 0.1 if len(over) > BATCH else INTERVAL_SECONDS
-
-    async def _delete(self, seen: Seen) -> None:
-        try:
-            await self._client.delete(RUNS.path(seen.namespace, seen.name), uid=seen.uid)
-        except PartitaError as error:
-            log.warning("deleting %s/%s: %s", seen.namespace, seen.name, error)
+    ttl_seconds: int | None = None
+    keep: int | None = None
+    """Finished objects of the definition that stay at most."""
 
 
-def is_over(seen: Seen, now: datetime, default: timedelta) -> bool:
+def place_of(seen: Seen) -> Place:
+    """The definition of an object."""
+    return seen.namespace, seen.definition
+
+
+def is_over(seen: Seen, now: datetime, default: timedelta | None, policy: Policy | None = None) -> bool:
     """Whether a finished object's time to live has passed."""
-    if seen.finished_at is None or (seen.ttl_seconds is None and seen.tracked):
+    if seen.finished_at is None:
         return False
-    life = default if seen.ttl_seconds is None else timedelta(seconds=seen.ttl_seconds)
-    return now >= max(seen.finished_at, seen.created_at or seen.finished_at) + life
+    life = life_of(seen, default, policy)
+    return life is not None and now >= max(seen.finished_at, seen.created_at or seen.finished_at) + life
+
+
+def life_of(seen: Seen, default: timedelta | None, policy: Policy | None = None) -> timedelta | None:
+    """How long an object stays after its end; None for ever, and where no ``default`` is known."""
+    if seen.ttl_seconds is not None:
+        return timedelta(seconds=seen.ttl_seconds)
+    if seen.tracked:
+        return None
+    if policy is not None and policy.ttl_seconds is not None:
+        return timedelta(seconds=policy.ttl_seconds)
+    return default
+
+
+def beyond(finished: Iterable[Seen], policies: Mapping[Place, Policy]) -> list[Seen]:
+    """The objects that are more than their definition keeps: of each definition the ones that ended first."""
+    limited = {place: policy.keep for place, policy in policies.items() if policy.keep is not None}
+    if not limited:
+        return []
+    groups: defaultdict[Place, list[Seen]] = defaultdict(list)
+    for seen in finished:
+        place = place_of(seen)
+        if place in limited and not seen.tracked:
+            groups[place].append(seen)
+    return [seen for place, group in groups.items() for seen in _oldest(group, len(group) - limited[place])]
+
+
+def _oldest(group: list[Seen], count: int) -> list[Seen]:
+    if count <= 0:
+        return []
+    return sorted(group, key=lambda seen: (seen.finished_at is not None and seen.finished_at, seen.uid))[:count]

@@ -182,11 +182,20 @@ def _head(fields: Fields) -> dict[str, Any]:
     if schema is not None:
         fields.problems.extend(schema_problems(schema, fields.at("inputSchema")))
     _check_config(fields)
+    _check_retention(fields)
     return {
         "description": fields.text("description", "a text", longest=limits.DESCRIPTION, shortest=0) or "",
         "input_schema": schema,
         "config": fields.object("config") or {},
     }
+
+
+def _check_retention(fields: Fields) -> None:
+    """It is about objects of a cluster, which obeys it as it stands there: no part of what runs execute."""
+    retention = fields.fields("retention", shapes.RETENTION)
+    if retention is not None:
+        retention.integer("ttlSecondsAfterFinished", 0, limits.TTL_SECONDS)
+        retention.integer("maxFinishedRuns", 0, limits.FINISHED_RUNS)
 
 
 def _check_config(fields: Fields) -> None:

@@ -15,7 +15,6 @@ from partita.domain.payload import Json
 LATER: Final[dict[tuple[Shape, str], str]] = {
     (shapes.SPEC, "concurrency"): "start fewer runs at once",
     (shapes.SPEC, "schedule"): "create the runs from a CronJob",
-    (shapes.SPEC, "retention"): "delete finished runs yourself",
     (shapes.SPEC, "onFinish"): "let a task in finally do it",
     (shapes.NODE, "job"): "use a task whose worker starts the Job",
     (shapes.NODE, "cache"): "let the worker cache",

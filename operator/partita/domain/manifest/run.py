@@ -102,7 +102,7 @@ def _read(fields: Fields, metadata: Json) -> RunManifest:
         tags=_tags(fields),
         attributes=_attributes(fields),
         timeout_ms=fields.duration("timeout"),
-        ttl_seconds_after_finished=fields.integer("ttlSecondsAfterFinished", 0, 3_153_600_000),
+        ttl_seconds_after_finished=fields.integer("ttlSecondsAfterFinished", 0, limits.TTL_SECONDS),
         suspend=fields.flag("suspend") or False,
         cancel=_cancel(fields),
         cancel_nodes=_cancel_nodes(fields),

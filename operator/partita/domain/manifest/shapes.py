@@ -43,6 +43,7 @@ __all__ = [
     "NODE",
     "ON_TIMEOUT",
     "REPEAT",
+    "RETENTION",
     "ROUTE",
     "RUN",
     "SIGNAL",
@@ -77,6 +78,18 @@ SPEC: Final = Shape(
         Field("nodes", "list of 1 to 1000 nodes", "The steps, in any order."),
         Field("finally", "object", "Nodes that run after every end but `cancel` with mode Now."),
         Field("output", "object with expressions", "The run's output; may name every node. Default: null."),
+        Field("retention", "object", "How long the objects of finished runs stay; no part of a version."),
+    ),
+)
+RETENTION: Final = Shape(
+    "spec.retention",
+    (
+        Field(
+            "ttlSecondsAfterFinished",
+            "number",
+            "Seconds from a run's end until its object is deleted; the run's own go first. Default: the engine's.",
+        ),
+        Field("maxFinishedRuns", "number", "Finished objects to keep; the oldest go first. Default: no limit."),
     ),
 )
 DEFAULTS: Final = Shape(
@@ -150,7 +163,7 @@ SIGNAL: Final = Shape(
     ),
 )
 
-ALL: Final = (SPEC, DEFAULTS, SUBFLOW, FINALLY, *node_shapes.ALL)
+ALL: Final = (SPEC, DEFAULTS, SUBFLOW, FINALLY, RETENTION, *node_shapes.ALL)
 """The objects of a definition, in the order of the manual."""
 ALL_OF_RUN: Final = (RUN, DEFINITION_REF, CANCEL, SIGNAL)
 """The objects of a run."""

@@ -263,5 +263,32 @@ WHERE cluster_uid = $1::text AND engine_id = $2::text AND cr_uid IS NOT NULL;
 -- Deployed definitions that came from objects. $1 = what created_by begins with.
 SELECT namespace, name FROM :"schema".workflow_definitions WHERE deployed AND starts_with(created_by, $1::text);
 
+-- name: operator_counts
+-- Statuses to write, unfinished runs and dead letters, none counted beyond its limit. $1 = most rows, $2 = most dead.
+SELECT (SELECT count(*) FROM (SELECT FROM :"schema".projection_queue LIMIT $1::int) row) AS projection_rows,
+       (SELECT count(*) FROM (SELECT FROM :"schema".open_runs LIMIT $1::int) row) AS open_runs,
+       (SELECT count(*) FROM (SELECT FROM :"schema".run_inbox WHERE dead_at IS NOT NULL LIMIT $2::int) row)
+       + (SELECT count(*) FROM (
+            SELECT FROM :"schema".timers WHERE fire_at = 'infinity' AND dead_at IS NOT NULL LIMIT $2::int
+         ) row) AS dead_letters;
+
+-- name: operator_queues
+-- The fullest queues, of at most $1 waiting and $1 running tasks, with the live workers that serve them. $2 = most queues.
+WITH ready AS (
+    SELECT queue, count(*) AS ready, min(enqueued_at) AS oldest_at
+    FROM (SELECT queue, enqueued_at FROM :"schema".ready_tasks LIMIT $1::int) row GROUP BY queue
+), leased AS (
+    SELECT queue, count(*) AS running
+    FROM (SELECT queue FROM :"schema".task_leases LIMIT $1::int) row GROUP BY queue
+), serving AS (
+    SELECT unnest(queues) AS queue, count(*) AS workers FROM :"schema".workers
+    WHERE expires_at > clock_timestamp() GROUP BY 1
+)
+SELECT queue, coalesce(ready, 0) AS ready, coalesce(running, 0) AS running, coalesce(workers, 0) AS workers,
+       greatest(coalesce(extract(epoch FROM clock_timestamp() - oldest_at), 0), 0)::float8 AS oldest_seconds
+FROM ready FULL JOIN leased USING (queue) FULL JOIN serving USING (queue)
+ORDER BY coalesce(ready, 0) + coalesce(running, 0) DESC, queue
+LIMIT $2::int;
+
 -- name: database_now
 SELECT clock_timestamp();

@@ -1,0 +1,159 @@
+"""The metrics of the operator: one table from which ``/metrics`` and ``docs/metrics.md`` are written.
+
+Invariant: a name, once released, keeps its meaning and its labels. Labels have few values: queues are the fullest
+fifty, and nothing is labelled by run or definition.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from partita.kube.metrics import Family
+
+BUILD: Final = Family(
+    name="partita_build_info",
+    kind="gauge",
+    help="Always 1; the label says the version.",
+    labels=("version",),
+    everyone=True,
+)
+LEADER: Final = Family(
+    name="partita_operator_leader", kind="gauge", help="Whether this replica leads (1) or stands by (0).", everyone=True
+)
+EPOCH: Final = Family(name="partita_operator_epoch", kind="gauge", help="Number of the leader's term.")
+DUTY_UP: Final = Family(
+    name="partita_operator_duty_up",
+    kind="gauge",
+    help="Whether a duty of the leader runs (1) or pauses after a failure (0).",
+    labels=("duty",),
+)
+DUTY_RESTARTS: Final = Family(
+    name="partita_operator_duty_restarts_total",
+    kind="counter",
+    help="Restarts of a duty after a failure, since the term began.",
+    labels=("duty",),
+)
+DUTY_ROUNDS: Final = Family(
+    name="partita_operator_duty_rounds_total",
+    kind="counter",
+    help="Rounds that a duty has completed, since the term began; one that stands still hangs.",
+    labels=("duty",),
+)
+RUN_OBJECTS: Final = Family(
+    name="partita_operator_workflowruns", kind="gauge", help="WorkflowRun objects that the leader knows."
+)
+RECONCILES: Final = Family(
+    name="partita_operator_reconciles_total",
+    kind="counter",
+    help="WorkflowRun objects taken in, by what came of it: started, applied, waiting, refused or error.",
+    labels=("outcome",),
+)
+STATUS_WRITES: Final = Family(
+    name="partita_operator_status_writes_total", kind="counter", help="Status patches sent to WorkflowRun objects."
+)
+STATUS_FAILURES: Final = Family(
+    name="partita_operator_status_write_failures_total",
+    kind="counter",
+    help="Statuses that could not be written at once and are tried again.",
+)
+DELETED: Final = Family(
+    name="partita_operator_objects_deleted_total",
+    kind="counter",
+    help="Finished WorkflowRun objects that were deleted, by cause: ttl or limit.",
+    labels=("cause",),
+)
+EVENTS: Final = Family(
+    name="partita_operator_events_total",
+    kind="counter",
+    help="Kubernetes Events by result: sent, dropped (beyond the allowed rate) or failed.",
+    labels=("result",),
+)
+LAST_SYNC: Final = Family(
+    name="partita_operator_last_sync_timestamp_seconds",
+    kind="gauge",
+    help="Unix time of the last round of the projector that left no status overdue.",
+)
+LAST_RESYNC: Final = Family(
+    name="partita_operator_last_resync_timestamp_seconds",
+    kind="gauge",
+    help="Unix time of the last complete comparison of objects and database.",
+)
+DATABASE_UP: Final = Family(
+    name="partita_database_up", kind="gauge", help="Whether the database answers (1) or not (0)."
+)
+PAUSED: Final = Family(
+    name="partita_engine_paused", kind="gauge", help="Whether spec.paused of the WorkflowEngine stops the engine."
+)
+PROJECTION_ROWS: Final = Family(
+    name="partita_projection_queue_rows", kind="gauge", help="Runs whose object does not show their record yet."
+)
+OPEN_RUNS: Final = Family(
+    name="partita_open_runs", kind="gauge", help="Runs that have not ended, counted up to 100,000."
+)
+READY: Final = Family(
+    name="partita_ready_tasks",
+    kind="gauge",
+    help="Tasks that wait for a worker, counted up to 100,000 in all.",
+    labels=("queue",),
+)
+LEASED: Final = Family(
+    name="partita_leased_tasks",
+    kind="gauge",
+    help="Tasks that workers hold, counted up to 100,000 in all.",
+    labels=("queue",),
+)
+WORKERS: Final = Family(
+    name="partita_queue_workers", kind="gauge", help="Live workers that serve a queue.", labels=("queue",)
+)
+OLDEST: Final = Family(
+    name="partita_oldest_ready_task_age_seconds",
+    kind="gauge",
+    help="How long the task that has waited longest for a worker has waited.",
+    labels=("queue",),
+)
+DEAD: Final = Family(
+    name="partita_dead_letters", kind="gauge", help="Timers and messages that were given up, counted up to 1,000."
+)
+AHEAD: Final = Family(
+    name="partita_partition_months_ahead", kind="gauge", help="Months after the present one that have their partitions."
+)
+CPU: Final = Family(
+    name="process_cpu_seconds_total", kind="counter", help="Processor time of this process.", everyone=True
+)
+MEMORY: Final = Family(
+    name="process_resident_memory_bytes", kind="gauge", help="Resident memory of this process.", everyone=True
+)
+STARTED: Final = Family(
+    name="process_start_time_seconds", kind="gauge", help="Unix time at which this process began.", everyone=True
+)
+
+FAMILIES: Final = (
+    BUILD,
+    LEADER,
+    EPOCH,
+    DUTY_UP,
+    DUTY_RESTARTS,
+    DUTY_ROUNDS,
+    RUN_OBJECTS,
+    RECONCILES,
+    STATUS_WRITES,
+    STATUS_FAILURES,
+    DELETED,
+    EVENTS,
+    LAST_SYNC,
+    LAST_RESYNC,
+    DATABASE_UP,
+    PAUSED,
+    PROJECTION_ROWS,
+    OPEN_RUNS,
+    READY,
+    LEASED,
+    WORKERS,
+    OLDEST,
+    DEAD,
+    AHEAD,
+    CPU,
+    MEMORY,
+    STARTED,
+)
+"""In the order in which they are written."""
