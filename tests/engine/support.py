@@ -10,13 +10,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
+import pytest
 
+from partita.domain.ids import Month
 from partita.domain.payload import Json, Payload
 from partita.domain.state.effects import ChildStart, Message
 from partita.domain.state.events import Event, SignalReceived
 from partita.engine import ClaimedTask, Engine, Offer, Report, StartRequest
 from partita.engine.messages import row_of
 from partita.settings import Settings
+from partita.store.months import Months
 from tests.postgres import direct_url
 from tests.waiting import until
 
@@ -168,3 +171,10 @@ async def deliver(engine: Engine, connection: asyncpg.Connection[Any], *numbers:
         list(numbers),
     )
     return list(await asyncio.gather(*map(engine.deliver, rows), return_exceptions=True))
+
+
+def believe(month: Month, monkeypatch: pytest.MonkeyPatch, *engines: Engine) -> None:
+    """Let processes take this for the current month, whatever the database's clock says, as if they had been frozen."""
+    for engine in engines:
+        engine.database.months.learn(month.start)
+    monkeypatch.setattr(Months, "learn", lambda *_: None)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import pytest
 
 from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.domain.state.rows import RunStatus
@@ -84,11 +85,15 @@ class Load:
             self.reads += 1
 
 
+@pytest.mark.parametrize("named", [False, True])
 async def test_no_report_signal_or_reader_misses_a_run_of_a_month_that_is_compacted(
-    settings: Settings, database: Database, other: asyncpg.Connection[Any]
+    settings: Settings, database: Database, other: asyncpg.Connection[Any], named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """``named``: both processes name the month's own tables, as two that have missed the month's end."""
     month = Month.of(await database.clock()).plus(-1)
     async with opened(settings) as one, opened(settings) as two:
+        if named:
+            support.believe(month, monkeypatch, one, two)
         chains = await start_in(one, month, CHAIN, "chain", 0, CHAINS)
         waiting = await start_in(one, month, APPROVAL, "approval", CHAINS, 2)
         load = Load([one, two], database)
