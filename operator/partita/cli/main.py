@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from partita.cli import streams
-from partita.cli.commands import administration, controls, dead_letters, dev, lint, listing, processes, records, runs
+from partita.cli.commands import (
+    administration,
+    controls,
+    dead_letters,
+    dev,
+    doctor,
+    lint,
+    listing,
+    processes,
+    records,
+    runs,
+)
 from partita.cli.connect import is_plugin
 from partita.cli.exits import Exit, epilog, exit_code, partita_error
 from partita.cli.output import stderr
@@ -35,6 +46,7 @@ def build() -> typer.Typer:
     listing.register(app)
     controls.register(app)
     lint.register(app)
+    doctor.register(app)
     if not is_plugin():  # the plugin needs no database, and these are about one
         dev.register(app)
         records.register(app)

@@ -14,6 +14,7 @@ from partita.cli.exits import Exit
 from partita.cli.output import Format, note, print_json, print_table
 
 if TYPE_CHECKING:
+    from partita.settings import Settings
     from partita.store.migrations import MigrationState
     from partita.store.partitions import MonthStatus, PartitionStatus
 
@@ -32,6 +33,12 @@ def migrate(
     with_roles: Annotated[
         bool, typer.Option("--roles", help="Also make the roles for coordinators and for reads, with their options.")
     ] = False,
+    accept_newer: Annotated[
+        bool,
+        typer.Option(
+            "--accept-newer", help="Leave a schema that a newer release has migrated as it is, if that can be."
+        ),
+    ] = False,
     output: options.Output = Format.TABLE,
     database_url: options.DatabaseUrl = "",
 ) -> None:
@@ -44,7 +51,14 @@ def migrate(
     settings = database_settings(database_url)
 
     async def work() -> tuple[tuple[MigrationState, ...], tuple[str, ...], tuple[str, ...]]:
-        applied = await migrations.migrate(settings.database, wait_ms=300_000 if wait else None)
+        try:
+            applied = await migrations.migrate(settings.database, wait_ms=300_000 if wait else None)
+        except migrations.SchemaNewerError as error:
+            if not accept_newer:
+                raise
+            await _require_protocol(settings)
+            note(f"{error.message}; it is left as it is")
+            return (), (), ()
         made = await partitions.ensure(settings)
         await list_fill.fill(migrations.direct(settings.database))
         return applied, made, await roles.apply(settings.database) if with_roles else ()
@@ -61,6 +75,16 @@ def migrate(
         note(f"schema {schema}: made {len(made)} partitions")
     if new:
         note(f"made the roles {' and '.join(new)}; try: psql -c '\\password {new[0]}', and log in as it")
+
+
+async def _require_protocol(settings: Settings) -> None:
+    """Raise OutdatedError when the schema cannot be worked on by this program."""
+    from partita.engine.requests import PROTOCOL
+    from partita.store.database import Database
+    from partita.store.migrations import direct, require_protocol
+
+    async with await Database.open(direct(settings.database)) as database:
+        await require_protocol(database, PROTOCOL)
 
 
 def ensure(output: options.Output = Format.TABLE, database_url: options.DatabaseUrl = "") -> None:
