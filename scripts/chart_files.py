@@ -55,9 +55,7 @@ def _versions(path: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write or check the files; returns the exit code."""
-    stale = [
-        path for path, text in made().items() if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
+    stale = [path for path, text in made().items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
     if arguments == ["--check"]:
         for path in stale:
             print(f"{path.relative_to(ROOT)}: out of date; try: scripts/chart_files.py")

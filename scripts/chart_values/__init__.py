@@ -1,1 +1,1 @@
-"""The values of the Helm chart, described once: the schema, values.yaml and the table of the documents are made of it."""
+"""The values of the Helm chart, described once: schema, values.yaml and the table of the README are made of it."""

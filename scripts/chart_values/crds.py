@@ -23,11 +23,15 @@ METADATA = re.compile(r"^metadata:\n  name: (\S+)\n  labels: \{[^\n]*\}\n", re.M
 
 def template(source: Path) -> str:
     """The template of one CRD; raises ValueError where its metadata is not as expected."""
-    text = re.sub(r"\{\{|\}\}", lambda braces: '{{ "%s" }}' % braces[0], _without_flow_ends(source.read_text("utf-8")))
+    text = re.sub(r"\{\{|\}\}", _as_text, _without_flow_ends(source.read_text("utf-8")))
     made, count = METADATA.subn(lambda found: f"metadata:\n  name: {found[1]}\n{MARKS}", text)
     if count != 1:
         raise ValueError(f"{source.name}: metadata: expected a name and then labels in one line")
     return (HEAD % source.name) + made + "{{- end }}\n"
+
+
+def _as_text(braces: re.Match[str]) -> str:
+    return '{{ "' + braces[0] + '" }}'
 
 
 def _without_flow_ends(text: str) -> str:

@@ -13,12 +13,10 @@ from chart_values.nodes import (
     amount,
     flag,
     group,
-    hidden,
     kubernetes,
     kubernetes_list,
     labels,
     listing,
-    mapping,
     number,
     text,
 )
@@ -43,9 +41,7 @@ def resources(requests: Mapping[str, str], limits: Mapping[str, str]) -> Node:
     def quantities(meaning: str, default: Mapping[str, str]) -> Node:
         either = {"anyOf": [{"type": "string", "pattern": QUANTITY}, {"type": "number", "minimum": 0}]}
         item = Node(description="A quantity.", kind="quantity", schema=either)
-        return Node(
-            description=meaning, kind="map", default=dict(default), schema={"type": "object"}, item=item
-        )
+        return Node(description=meaning, kind="map", default=dict(default), schema={"type": "object"}, item=item)
 
     return group(
         "What a container asks for and may take.",
@@ -156,18 +152,3 @@ def secret_key(meaning: str, key: str) -> Node:
         name=text("Name of the Secret, in the release's namespace.", pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
         key=text("Key that holds the URL.", key, pattern=r"^[-._a-zA-Z0-9]+$"),
     )
-
-
-__all__ = [
-    "disruption_budget",
-    "environment",
-    "hidden",
-    "image",
-    "mapping",
-    "marks",
-    "placement",
-    "resources",
-    "secret_key",
-    "service_account",
-    "volumes",
-]

@@ -1,4 +1,4 @@
-"""The settings of the product as values of the chart: every field of the dataclass tree, but what the chart itself sets.
+"""The settings of the product as values of the chart: every field of the tree, but what the chart sets.
 
 Invariant: a setting is either below ``settings`` or in ``CHARTED`` with the value that sets it. Names are written as
 Helm's are, ``settings.engine.batchSize`` for ``PARTITA_ENGINE_BATCH_SIZE``. Defaults stay with the product: a setting
@@ -11,10 +11,11 @@ import re
 from dataclasses import Field, fields, replace
 from typing import Any, Final, get_type_hints
 
-from chart_values.nodes import UNSET, Node, group, hidden
-from partita.settings import FIXED, Settings
 from settings_page import docstrings
 from settings_page import name as variable
+
+from chart_values.nodes import UNSET, Node, group, hidden
+from partita.settings import FIXED, Settings
 
 CHARTED: Final = {
     ("database", "url"): "database.url",

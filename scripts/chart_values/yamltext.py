@@ -16,8 +16,9 @@ from chart_values.nodes import Node, Unset
 
 WIDTH: Final = 116
 HEAD: Final = """\
-# Default values of the chart partita. `helm install partita charts/partita --set postgresql.embedded.enabled=true` tries it
-# out; everything else needs a database: database.existingSecret.name or database.url.
+# Default values of the chart partita. To try it out:
+#   helm install partita charts/partita --set postgresql.embedded.enabled=true
+# Everything else needs a database: database.existingSecret.name or database.url.
 # (scripts/chart_files.py writes this file from scripts/chart_values.)
 """
 
