@@ -9,8 +9,8 @@ control plane built from Go modules. From a shell: `python -m e2e.cluster up`. I
 neither read nor written unless that variable names it.
 """
 
-from e2e.cluster.choice import choose, choose_restartable, find
-from e2e.cluster.contract import Cluster, RestartableCluster
+from e2e.cluster.choice import choose, choose_pods, choose_restartable, find
+from e2e.cluster.contract import Cluster, PodCluster, RestartableCluster
 from e2e.cluster.errors import BuildError, ClusterError, ProviderUnavailable
 from e2e.cluster.owned import running
 from e2e.cluster.progress import to_stderr
@@ -19,9 +19,11 @@ __all__ = [
     "BuildError",
     "Cluster",
     "ClusterError",
+    "PodCluster",
     "ProviderUnavailable",
     "RestartableCluster",
     "choose",
+    "choose_pods",
     "choose_restartable",
     "find",
     "running",

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from e2e.cluster import binaries
-from e2e.cluster.choice import choose, choose_restartable, find
-from e2e.cluster.contract import Cluster
+from e2e.cluster.bundles import FOR_PODS
+from e2e.cluster.choice import choose, choose_pods, choose_restartable, find
+from e2e.cluster.contract import Cluster, PodCluster
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.errors import ClusterError, ProviderUnavailable
 from e2e.cluster.owned import ROOT, keep
@@ -19,6 +20,7 @@ from e2e.cluster.progress import Say, to_stderr
 
 EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNAVAILABLE = 1, 3, 5
 DEFAULT_NAME = "dev"
+DEFAULT_NODE_NAME = "node"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     home: Path = options.state_dir or ROOT / ".state" / f"cluster-{options.name}"
     try:
-        return COMMANDS[options.command](home, options.name)
+        return int(options.run(home, options.name, *([options.archive] if "archive" in options else [])))
     except ProviderUnavailable as error:
         print(f"cluster: {error}", file=sys.stderr)
         return EXIT_UNAVAILABLE
@@ -78,7 +80,8 @@ def env(home: Path, name: str) -> int:
         return EXIT_NOT_FOUND
     for variable, value in cluster.environment().items():
         print(f"export {variable}={shlex.quote(value)}")
-    print(f'export PATH={shlex.quote(str(cluster.kubectl.parent))}:"$PATH"')
+    programs = [cluster.kubectl, *([cluster.helm] if isinstance(cluster, PodCluster) else [])]
+    print(f'export PATH={shlex.quote(":".join(str(program.parent) for program in programs))}:"$PATH"')
     return 0
 
 
@@ -97,6 +100,27 @@ def _prepare(choice: Callable[[Path, str, Say], Cluster], home: Path, name: str)
         choice(home, name, to_stderr).prepare()
     except ProviderUnavailable as error:
         to_stderr(str(error))
+    return 0
+
+
+def node_up(home: Path, name: str) -> int:
+    """start a node that runs pods, or find the one that runs, and leave it running (as root)"""
+    cluster = find(home, to_stderr) or choose_pods(home, name, to_stderr)
+    cluster.start()
+    _describe(cluster)
+    if isinstance(cluster, PodCluster):
+        print(f"helm:       {cluster.helm}")
+        print(f"helm 3:     {cluster.helm_3}")
+    print(f'use it:     eval "$(python -m e2e.cluster node env --name {shlex.quote(name)})"')
+    print(f"an image:   python -m e2e.cluster node load ARCHIVE --name {shlex.quote(name)}")
+    print(f"stop it:    python -m e2e.cluster node down --name {shlex.quote(name)}")
+    return 0
+
+
+def build_node(_home: Path, _name: str) -> int:
+    """build all that a node needs, Helm included, into the user's cache, unless it is there"""
+    for bundle in FOR_PODS:
+        print(binaries.ensure(to_stderr, bundle).folder)
     return 0
 
 
@@ -120,8 +144,21 @@ COMMANDS: dict[str, Callable[[Path, str], int]] = {
     "prepare": prepare,
     "prepare-faults": prepare_faults,
     "build": build,
+    "build-node": build_node,
     "keep": keeper,
 }
+
+NODE_COMMANDS: dict[str, Callable[[Path, str], int]] = {"up": node_up, "down": down, "status": status, "env": env}
+
+
+def load(home: Path, name: str, archive: Path) -> int:
+    """load an image archive into a node"""
+    cluster = find(home, to_stderr)
+    if not isinstance(cluster, PodCluster):
+        print(f"cluster {name}: no node runs in {home}; try: python -m e2e.cluster node up", file=sys.stderr)
+        return EXIT_NOT_FOUND
+    cluster.load_image(archive)
+    return 0
 
 
 def _describe(cluster: Cluster) -> None:
@@ -134,10 +171,26 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m e2e.cluster", description="A Kubernetes for tests and the demo.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        child = commands.add_parser(name, help=command.__doc__)
-        child.add_argument("--name", default=DEFAULT_NAME, help="the cluster's name (%(default)s)")
-        child.add_argument("--state-dir", type=Path, help="its folder (.state/cluster-NAME in the checkout)")
+        _add(commands, name, command, DEFAULT_NAME)
+    node = commands.add_parser("node", help="the same for a node that runs pods: up, down, status, env, load")
+    node_commands = node.add_subparsers(dest="node_command", required=True, metavar="COMMAND")
+    for name, command in NODE_COMMANDS.items():
+        _add(node_commands, name, command, DEFAULT_NODE_NAME)
+    _add(node_commands, "load", load, DEFAULT_NODE_NAME).add_argument("archive", type=Path, help="an image archive")
     return parser
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    command: Callable[..., int],
+    default: str,
+) -> argparse.ArgumentParser:
+    child = commands.add_parser(name, help=command.__doc__)
+    child.add_argument("--name", default=default, help="the cluster's name (%(default)s)")
+    child.add_argument("--state-dir", type=Path, help="its folder (.state/cluster-NAME in the checkout)")
+    child.set_defaults(run=command)
+    return child
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ import os
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from e2e.cluster.bundles import Bundle
 from e2e.cluster.errors import BuildError
 from e2e.cluster.progress import Say, Stopwatch
 
@@ -19,16 +20,15 @@ LIMIT_SECONDS = 40 * 60
 KEPT_LINES = 30
 
 
-def compile_packages(
-    module: Path, packages: Mapping[str, str], folder: Path, *, flags: Sequence[str], version: str, say: Say
-) -> None:
-    """Compile `packages` (program → package) of the Go module at `module` into `folder`; raises BuildError."""
-    say(f"building the Kubernetes {version} control plane from source (once; some minutes): {', '.join(packages)}")
+def compile_packages(bundle: Bundle, folder: Path, say: Say) -> None:
+    """Compile a bundle's programs into `folder`; raises BuildError."""
+    packages = bundle.packages
+    say(f"building the {bundle.title} {bundle.version()} from source (once; some minutes): {', '.join(packages)}")
     watch = Stopwatch()
     environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "", "GOTOOLCHAIN": "local"}
     process = subprocess.Popen(
-        ["go", "build", "-v", "-mod=readonly", *flags, "-o", f"{folder}{os.sep}", *packages.values()],
-        cwd=module,
+        ["go", "build", "-v", "-mod=readonly", *bundle.flags(), "-o", f"{folder}{os.sep}", *packages.values()],
+        cwd=bundle.module,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

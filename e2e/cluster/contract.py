@@ -1,15 +1,48 @@
 """What every provider of a cluster offers, whichever way it makes one."""
 
 import abc
+import contextlib
 import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from e2e.cluster.errors import ClusterError
 
 KUBECTL_SECONDS = 60.0
+HELM_SECONDS = 300.0
+
+
+def run(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    stdin: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    shown: str | None = None,
+) -> str:
+    """Run a command and return what it prints.
+
+    Raises ClusterError with its message when it fails or takes longer than `seconds`; `shown` is then its name.
+    """
+    name = shown or " ".join([Path(command[0]).name, *command[1:]])
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin or "",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            env=os.environ | (environment or {}),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"{name}: no answer after {seconds:g} s") from error
+    if done.returncode != 0:
+        raise ClusterError(f"{name}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 class Cluster(abc.ABC):
@@ -19,7 +52,7 @@ class Cluster(abc.ABC):
     """
 
     provider: str
-    """`explicit`, `kind` or `go`."""
+    """`explicit`, `kind`, `go` or `node`."""
 
     name: str
     """The cluster's name, unique among those that run at the same time."""
@@ -62,16 +95,9 @@ class Cluster(abc.ABC):
 
     def run_kubectl(self, *arguments: str, stdin: str | None = None, seconds: float = KUBECTL_SECONDS) -> str:
         """Run kubectl and return what it prints; raises ClusterError with its message when it fails."""
-        command = self.kubectl_command(*arguments)
-        try:
-            done = subprocess.run(
-                command, input=stdin or "", capture_output=True, text=True, check=False, timeout=seconds
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ClusterError(f"kubectl {' '.join(arguments)}: no answer after {seconds:g} s") from error
-        if done.returncode != 0:
-            raise ClusterError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout
+        return run(
+            self.kubectl_command(*arguments), seconds=seconds, stdin=stdin, shown=f"kubectl {' '.join(arguments)}"
+        )
 
     def kubectl_json(self, *arguments: str) -> Any:
         """Run kubectl with `-o json` and return the parsed answer."""
@@ -81,6 +107,36 @@ class Cluster(abc.ABC):
         """Apply manifest files or folders."""
         files = [part for manifest in manifests for part in ("-f", str(manifest))]
         self.run_kubectl("apply", *arguments, *files)
+
+
+class PodCluster(Cluster):
+    """A cluster that runs pods, of images that are loaded into it: their pull policy must be `Never`."""
+
+    @property
+    @abc.abstractmethod
+    def helm(self) -> Path:
+        """Helm 4."""
+
+    @property
+    @abc.abstractmethod
+    def helm_3(self) -> Path:
+        """Helm 3."""
+
+    @abc.abstractmethod
+    def load_image(self, archive: Path) -> None:
+        """Load an image archive, as `docker save` or `e2e.images` write it."""
+
+    @abc.abstractmethod
+    def reach(self, namespace: str, service: str, port: int) -> contextlib.AbstractContextManager[int]:
+        """Give the port of loopback that leads to a Service's port, for as long as the block lasts."""
+
+    def run_helm(self, *arguments: str, seconds: float = HELM_SECONDS, program: Path | None = None) -> str:
+        """Run Helm 4, or `program`, and return what it prints; raises ClusterError with its message when it fails.
+
+        Its configuration and caches are below `home`: a person's own are neither read nor written.
+        """
+        folders = {f"HELM_{kind}_HOME": str(self.home / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+        return run([str(program or self.helm), *arguments], seconds=seconds, environment=self.environment() | folders)
 
 
 class RestartableCluster(Cluster):

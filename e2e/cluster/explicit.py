@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 from e2e.cluster import binaries
-from e2e.cluster.contract import Cluster
+from e2e.cluster.bundles import Bundle
+from e2e.cluster.contract import Cluster, run
 from e2e.cluster.errors import ClusterError, ProviderUnavailable
 from e2e.cluster.progress import Say, quietly
 from e2e.cluster.waiting import wait_until
@@ -67,3 +68,13 @@ def find_kubectl(say: Say) -> Path:
     if binaries.cached() is None and (problem := binaries.go_problem()) is not None:
         raise ProviderUnavailable(f"kubectl is not installed, and cannot be built: {problem}")
     return binaries.ensure(say)["kubectl"]
+
+
+def find_helm(say: Say, bundle: Bundle) -> Path:
+    """Return the Helm of a bundle: the one in PATH when it is of the same major version, else one that is built."""
+    found = shutil.which("helm")
+    if found is not None and run([found, "version", "--short"], seconds=ANSWER_SECONDS).startswith(
+        bundle.version()[:3]
+    ):
+        return Path(found)
+    return binaries.ensure(say, bundle)["helm"]

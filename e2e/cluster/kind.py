@@ -1,22 +1,28 @@
 """A throwaway kind cluster, where a Docker engine answers. Its kubeconfig is the cluster's own, never the person's."""
 
+import contextlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
-from e2e.cluster.contract import Cluster
+from e2e.cluster import processes
+from e2e.cluster.bundles import HELM, HELM_3
+from e2e.cluster.contract import PodCluster
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.explicit import answers, find_kubectl
+from e2e.cluster.explicit import answers, find_helm, find_kubectl
+from e2e.cluster.ports import free_ports, is_free
 from e2e.cluster.progress import Say, Stopwatch, quietly
 from e2e.cluster.state import Record, kubeconfig_path, record_path
+from e2e.cluster.waiting import wait_until
 
 ENGINE_SECONDS = 15
 CREATE_SECONDS = 420
 IMAGE_VARIABLE = "PARTITA_E2E_KIND_IMAGE"
 
 
-class KindCluster(Cluster):
+class KindCluster(PodCluster):
     """The kind cluster `partita-<name>`; PARTITA_E2E_KIND_IMAGE chooses another node image, hence version."""
 
     provider = "kind"
@@ -42,6 +48,28 @@ class KindCluster(Cluster):
     @property
     def kubectl(self) -> Path:
         return find_kubectl(self._say)
+
+    @property
+    def helm(self) -> Path:
+        return find_helm(self._say, HELM)
+
+    @property
+    def helm_3(self) -> Path:
+        return find_helm(self._say, HELM_3)
+
+    def load_image(self, archive: Path) -> None:
+        self._kind("load", "image-archive", str(archive.resolve()))
+
+    @contextlib.contextmanager
+    def reach(self, namespace: str, service: str, port: int) -> Iterator[int]:
+        local = free_ports(1)[0]
+        command = self.kubectl_command("port-forward", "-n", namespace, f"service/{service}", f"{local}:{port}")
+        program = processes.start_command(self.home, f"port-forward-{local}", command)
+        try:
+            wait_until(lambda: not is_free(local), "kubectl port-forward listens", seconds=30, log=program.log)
+            yield local
+        finally:
+            program.kill()
 
     def start(self) -> None:
         if self.ready():

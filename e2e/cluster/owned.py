@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from e2e.cluster import keepers
 from e2e.cluster.choice import find
 from e2e.cluster.contract import Cluster
 
@@ -52,8 +53,10 @@ def _kept(home: Path) -> Iterator[None]:
         start_new_session=True,
     )
     assert keeper.stdin is not None
+    keepers.note(home.resolve(), keeper.pid)
     try:
         yield
     finally:
+        keepers.forget(home.resolve())
         keeper.stdin.close()
         keeper.wait(KEEPER_SECONDS)

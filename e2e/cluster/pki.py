@@ -1,4 +1,4 @@
-"""The certificates of a throwaway control plane: one CA, three certificates, one key that signs service-account tokens.
+"""The certificates of a throwaway control plane: one CA, what it issues, one key that signs service-account tokens.
 
 Made by the `openssl` program in the oldest form of its commands, so that LibreSSL takes them too. The keys guard a
 server that listens on loopback and lives for minutes; they are readable by their owner alone all the same.
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.ports import LOOPBACK
 
 DAYS = 365
 _CA = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign,digitalSignature\n"
 _LEAF = "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage={usage}\n"
 _SERVICE = "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,IP:{ip}"
-_NAMES = f"subjectAltName=IP:127.0.0.1,DNS:localhost,{_SERVICE}\n"
+_NAMES = f"IP:{LOOPBACK},IP:{{address}},DNS:localhost,{_SERVICE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,25 @@ class Authority:
         """Name the files of an issued certificate."""
         return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
 
-    def create(self, *, service_ip: str) -> None:
-        """Make the CA, the API server's certificate, the clients' certificates and the token key."""
+    def create(self, *, service_ip: str, address: str = LOOPBACK) -> None:
+        """Make the CA, the API server's certificate, its usual clients' certificates and the token key.
+
+        `address` is where the API server is reached besides loopback.
+        """
         self.folder.mkdir(mode=0o700, parents=True)
         _key(self.token_key)
         self._self_signed()
-        self._issue("apiserver", "/CN=kube-apiserver", _LEAF.format(usage="serverAuth") + _NAMES.format(ip=service_ip))
-        client = _LEAF.format(usage="clientAuth")
-        self._issue("admin", "/O=system:masters/CN=admin", client)
-        self._issue("controller-manager", "/CN=system:kube-controller-manager", client)
+        self.issue_server("apiserver", "/CN=kube-apiserver", _NAMES.format(ip=service_ip, address=address))
+        self.issue_client("admin", "/O=system:masters/CN=admin")
+        self.issue_client("controller-manager", "/CN=system:kube-controller-manager")
+
+    def issue_client(self, name: str, subject: str) -> None:
+        """Issue a certificate for a client; `subject` in the form of openssl, such as `/O=group/CN=user`."""
+        self._issue(name, subject, _LEAF.format(usage="clientAuth"))
+
+    def issue_server(self, name: str, subject: str, names: str) -> None:
+        """Issue a certificate for a server; `names` is the text of its subjectAltName, such as `IP:127.0.0.1`."""
+        self._issue(name, subject, f"{_LEAF.format(usage='serverAuth')}subjectAltName={names}\n")
 
     def _self_signed(self) -> None:
         _key(self.ca.key)

@@ -76,14 +76,29 @@ def log_path(home: Path, name: str) -> Path:
 
 def start(home: Path, name: str, program: Path, options: Mapping[str, str], arguments: Sequence[str] = ()) -> Running:
     """Start `program --option=value… arguments…` in a session of its own, so that Ctrl-C in a terminal spares it."""
-    command = [str(program), *(f"--{option}={value}" for option, value in options.items()), *arguments]
+    return start_command(home, name, command_line(program, options, arguments))
+
+
+def command_line(program: Path, options: Mapping[str, str], arguments: Sequence[str] = ()) -> list[str]:
+    """Return `program --option=value… arguments…`."""
+    return [str(program), *(f"--{option}={value}" for option, value in options.items()), *arguments]
+
+
+def start_command(home: Path, name: str, command: Sequence[str], pass_fds: Sequence[int] = ()) -> Running:
+    """Start a command, which must name `home`, in a session of its own; `pass_fds` stay open in it."""
     if not any(str(home) in part for part in command):
         raise ClusterError(f"{name}: its arguments must name {home}, by which it is recognised later")
     log = log_path(home, name)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         child = subprocess.Popen(
-            command, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=pass_fds,
         )
     _children[child.pid] = child
     return Running(name, child.pid, home)
