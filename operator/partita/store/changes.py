@@ -19,6 +19,7 @@ from typing import Final, ParamSpec, TypeVar
 from partita.domain.errors import UnavailableError
 from partita.domain.ids import Month
 from partita.settings import Settings
+from partita.store import removal
 from partita.store.advisory import advisory_key
 from partita.store.backoff import Backoff
 from partita.store.database import Connection, Dedicated
@@ -66,10 +67,8 @@ class Changes:
         return [row["run_id"] for row in rows]
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Drop tables that are attached to nothing: all or none, which is one commit."""
-        async with self.connection.transaction():
-            for name in names:
-                await self.connection.execute(self.sql("partition_drop", partition=name))
+        """Drop tables that are attached to nothing, the last of them last."""
+        await removal.remove(self, names)
 
     async def patiently(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the work, again a few times when somebody is in the way; raises BusyError."""

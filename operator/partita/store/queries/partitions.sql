@@ -108,6 +108,19 @@ ALTER TABLE :"schema".:"parent" DETACH PARTITION :"schema".:"partition" FINALIZE
 -- utility: DDL
 DROP TABLE :"schema".:"partition"
 
+-- name: table_sizes
+-- Bytes on disk, with indexes, of those of the tables $2 that there are.
+SELECT c.relname::text AS name, coalesce(pg_total_relation_size(c.oid), 0) AS bytes
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1::text AND c.relkind = 'r' AND c.relname = ANY ($2::text[])
+
+-- name: tables_left
+-- Whether one of the tables $2 is still there.
+SELECT EXISTS (
+    SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1::text AND c.relname = ANY ($2::text[]))
+
 -- name: stale_statistics
 -- Partitioned parents that were never analysed, or whose months, which autovacuum analyses, have changed by this share of
 -- rows, $2, since.
