@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import asyncpg
@@ -53,8 +53,11 @@ def test_two_months_are_kept() -> None:
 
 
 def test_a_month_is_named_for_its_own_runs_once_the_time_is_known() -> None:
+    """At first that is the time of the process, so that it need not prepare all statements on all months."""
     sql = Sql("partita")
     known = Months(sql)
+    now = Month.of(datetime.now(UTC))
+    assert known.sql(now.lower.int, now.lower.int) is sql.within(now)
     low, high = MONTH.lower.int, MONTH.upper.int - 1
     assert known.sql(low, high) is sql
     known.learn(MONTH.start)

@@ -7,8 +7,9 @@ to the current month names that month's tables instead (``Sql.within``).
 Invariant: such a transaction begins with ``guard``, a lock on ``workflow_runs`` alone that only the exchange of a
 month's tables conflicts with. So it is what every other transaction on runs is for those who change partitions: they
 see that it is under way (``transactions_on``) and wait for its end, it waits for theirs, and no write can reach a table
-that is being replaced. Which month it is therefore decides nothing but speed: it is learnt from the database's clock,
-and a process that was frozen over a month's end, or whose own clock is wrong, writes to the right rows all the same.
+that is being replaced. Which month it is therefore decides nothing but speed: the process's clock is believed until a
+transaction has read the database's, and a process that was frozen over a month's end, or whose clock is wrong, writes
+to the right rows all the same.
 
 - A month that is detached concurrently, to be dropped, has no unfinished run, and the retention floor above it was
   published, and transactions of before were waited for, by their lock on the parent, before the detach. A start there
@@ -40,7 +41,7 @@ _NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class Months:
-    """One process's knowledge of the current month; before it is told a time it knows none."""
+    """One process's knowledge of the current month."""
 
     __slots__ = ("_again", "_begin", "_end", "_lower", "_own", "_upper", "guard", "parents")
 
@@ -52,6 +53,7 @@ class Months:
         self._begin = self._end = _NEVER
         self._lower = self._upper = 0
         self._again = 0.0
+        self.learn(datetime.now(UTC))
 
     def learn(self, now: datetime) -> None:
         """The database's clock, as any transaction has read it."""
