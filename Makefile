@@ -7,12 +7,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 STAGES ?=
+NEEDS_NODE := $(if $(STAGES),$(filter e2e,$(STAGES)),all)
 NEEDS_KUBERNETES := $(if $(STAGES),$(filter kube faults e2e,$(STAGES)),all)
 ARGS ?=
 export KEEP UV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-fanout bench-expressions bench-peers e2e venv kubernetes set-up lock clean
+.PHONY: help demo test check format bench bench-fanout bench-expressions bench-peers e2e venv kubernetes node set-up lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | \
@@ -23,6 +24,7 @@ demo: set-up ## apply a workflow on a real Kubernetes and watch it run (KEEP=1 l
 
 test: $(if $(NEEDS_KUBERNETES),set-up,venv) ## run all tests, in stages (STAGES="unit kube" runs only these)
 	@$(if $(NEEDS_KUBERNETES),$(PY) -m e2e.cluster prepare-faults)
+	@$(if $(NEEDS_NODE),$(PY) -m e2e.cluster prepare-node)
 	@$(PY) scripts/run_tests.py $(if $(STRICT),--strict) $(STAGES) $(ARGS)
 
 check: venv ## format, lint, types, layers, and the tests of the repository itself
@@ -50,6 +52,7 @@ bench-peers: venv ## measure other engines and queues on PostgreSQL beside ours 
 	@$(PY) -m bench peers $(ARGS)
 
 e2e: set-up ## run the end-to-end tests alone
+	@$(PY) -m e2e.cluster prepare-node
 	@$(PY) scripts/run_tests.py $(if $(STRICT),--strict) e2e $(ARGS)
 
 venv: ## make the virtual environment with the pinned dependencies
@@ -57,6 +60,9 @@ venv: ## make the virtual environment with the pinned dependencies
 
 kubernetes: ## build the Kubernetes control plane, unless it is built or a cluster can be had otherwise
 	@python=$$(scripts/find-python.sh) && "$$python" -m e2e.cluster prepare
+
+node: venv ## build what a node that runs pods needs, Helm included, unless it is built or kind can be had
+	@$(PY) -m e2e.cluster prepare-node
 
 set-up: ## what demo, test and e2e need: both of the above at the same time, since one waits for the network
 	@$(MAKE) --no-print-directory -j2 venv kubernetes

@@ -95,6 +95,11 @@ def prepare_faults(home: Path, name: str) -> int:
     return _prepare(choose_restartable, home, name)
 
 
+def prepare_node(home: Path, name: str) -> int:
+    """the same for a cluster that runs pods, Helm included"""
+    return _prepare(choose_pods, home, name)
+
+
 def _prepare(choice: Callable[[Path, str, Say], Cluster], home: Path, name: str) -> int:
     try:
         choice(home, name, to_stderr).prepare()
@@ -143,6 +148,7 @@ COMMANDS: dict[str, Callable[[Path, str], int]] = {
     "env": env,
     "prepare": prepare,
     "prepare-faults": prepare_faults,
+    "prepare-node": prepare_node,
     "build": build,
     "build-node": build_node,
     "keep": keeper,

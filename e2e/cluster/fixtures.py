@@ -15,6 +15,7 @@ import pytest
 from e2e.cluster.choice import choose, choose_pods, choose_restartable
 from e2e.cluster.contract import Cluster, PodCluster, RestartableCluster
 from e2e.cluster.errors import ProviderUnavailable
+from e2e.cluster.node import Node
 from e2e.cluster.owned import running
 from e2e.cluster.progress import to_stderr
 
@@ -55,7 +56,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodCluster]:
     try:
         chosen = choose_pods(tmp_path_factory.mktemp("node"), _unique_name(), to_stderr)
     except ProviderUnavailable as error:
-        pytest.skip(str(error))
+        pytest.skip(Node.problem() or str(error))
     with running(chosen):
         yield chosen
 
