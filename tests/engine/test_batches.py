@@ -12,7 +12,8 @@ import asyncpg
 
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.rows import TimerKind
-from partita.engine import Engine, Offer, StartRequest
+from partita.engine import ClaimedTask, Engine, Offer, StartRequest
+from partita.engine.opening import FEW
 from partita.settings import DatabaseSettings, Settings
 from partita.store import reads
 from partita.store.embedded import Server
@@ -42,24 +43,42 @@ def _session(engine: Engine) -> Connection:
     return cast("Connection", connection)
 
 
-async def test_a_batch_of_two_hundred_sends_as_many_statements_as_one_of_one(
+async def test_a_batch_of_two_hundred_sends_as_many_statements_as_one_of_twenty(
     settings: Settings, other: Connection
 ) -> None:
     async with opened(settings, batch_size=500) as engine:
         await start_many(engine, support.CHAIN, 401)
         tasks = await claim(other)
-        await engine.report(done(tasks.pop()), OFFER)  # parses, prepares, and looks at what is urgent
+        await report_all(engine, tasks[:20])  # parses, prepares, and looks at what is urgent
         before = engine.coordinator.transactions
-        with statements(engine) as lone:
-            await engine.report(done(tasks.pop()), OFFER)
+        with statements(engine) as few:
+            await report_all(engine, tasks[20 : 21 + FEW])
         with statements(engine) as many:
-            replies = await asyncio.gather(*(engine.report(done(task), OFFER) for task in tasks[:200]))
+            await report_all(engine, tasks[201:])
         assert engine.coordinator.transactions - before == 2
-        assert {reply.outcome for reply in replies} == {"applied"}
-        assert all(reply.next is not None for reply in replies)
         settled = [text for text in many if "AS start (" not in text]  # the look at what is urgent, once a second
-        assert len(settled) == len([text for text in lone if "AS start (" not in text])
-        assert len(settled) <= 11, settled
+        assert len(settled) == len([text for text in few if "AS start (" not in text])
+        assert len(settled) <= 7, settled
+
+
+async def report_all(engine: Engine, tasks: list[ClaimedTask]) -> None:
+    """Report these tasks in one transaction, and take the next ones."""
+    replies = await asyncio.gather(*(engine.report(done(task), OFFER) for task in tasks))
+    assert {reply.outcome for reply in replies} == {"applied"}
+    assert all(reply.next is not None for reply in replies)
+
+
+async def test_the_report_of_a_lone_run_sends_four_statements(engine: Engine, other: Connection) -> None:
+    """Begin, read under the lock, write, commit."""
+    for number in range(2):  # the first time parses, prepares, and looks at what is urgent
+        await start_many(engine, support.CHAIN, 1)
+        (task,) = await claim(other)
+        with statements(engine) as lone:
+            reply = await engine.report(done(task), OFFER)
+            assert reply.next is not None
+            reply = await engine.report(done(reply.next), OFFER)
+            assert reply.next is not None
+        assert number == 0 or [text.split()[0].strip(";") for text in lone] == ["BEGIN", "WITH", "WITH", "COMMIT"] * 2
 
 
 async def test_starts_and_reports_of_many_runs_share_one_transaction(settings: Settings, other: Connection) -> None:

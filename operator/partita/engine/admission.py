@@ -6,9 +6,10 @@ one at a unique index makes the whole batch begin again, so that nothing of a re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from uuid import UUID
 
 from partita.domain import ids
 from partita.domain.errors import ConflictError, ExpiredError, IdempotencyKeyInUseError, PartitaError
@@ -22,7 +23,7 @@ from partita.engine.turns import CollidedError, Group, Turn
 from partita.settings import RetentionSettings
 from partita.store import fences, starts
 from partita.store.database import Connection
-from partita.store.slices import Loaded, StoredRun
+from partita.store.slices import AskedVersion, Loaded, StoredRun
 from partita.store.sql import Sql
 from partita.store.starts import HeldKey, KeyRow, NewRun, RunKey
 
@@ -56,7 +57,7 @@ async def admit(
             found = _unacceptable(start, loaded, retention)
         if found is not None:
             turn.settle(found)
-    await _check_versions(connection, sql, turns)
+    _check_versions(turns, loaded.startable)
     await _take_inbox(connection, sql, turns)
     alone, kinds = kinds_of([asked for asked in turns if not asked[0].settled])
     alike = [Likeness(_group(*kind[0]), kind[1:]) for kind in kinds]
@@ -118,17 +119,15 @@ def _unacceptable(start: Start, loaded: Loaded, retention: RetentionSettings) ->
     return None
 
 
-async def _check_versions(connection: Connection, sql: Sql, turns: Sequence[Asked]) -> None:
+def versions_of(starts: Iterable[Start]) -> list[AskedVersion]:
+    """The versions that these starts take, unless a run has decided on them."""
+    different = {(id(one.version), one.request.version is not None): one for one in starts if not one.decided}
+    asked = {AskedVersion(one.version.id, one.version.version, exact) for (_, exact), one in different.items()}
+    return sorted(asked)
+
+
+def _check_versions(turns: Sequence[Asked], usable: Container[tuple[UUID, int]]) -> None:
     """Starts whose version was replaced or deleted meanwhile are answered with None: resolve it again."""
-    different = {
-        (id(start.version), start.request.version is not None): start
-        for turn, start in turns
-        if not (turn.settled or start.decided)
-    }
-    asked = {(start.version.id, start.version.version, exact) for (_, exact), start in different.items()}
-    if not asked:
-        return
-    usable = await starts.startable(connection, sql, sorted(asked))
     for turn, start in turns:
         if not (turn.settled or start.decided) and (start.version.id, start.version.version) not in usable:
             turn.settle(None)

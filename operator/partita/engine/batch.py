@@ -1,8 +1,9 @@
 """One transaction: lock, read, fence, decide and write the submissions of many runs.
 
-Invariant: statement 1 locks and reads nothing else; everything that is decided upon is read after it; no other
-statement locks a run that existed before. The number of statements depends on the kinds of submissions, never on how
-many there are. Trade-off: one failure undoes the whole batch, which is then tried again in parts by ``transactor``.
+Invariant: everything that is decided upon is read under the lock of its run, or proved by the lock to be as it was read
+(``opening``); no later statement locks a run that existed before. The number of statements depends on the kinds of
+submissions, never on how many there are. Trade-off: one failure undoes the whole batch, which is then tried again in
+parts by ``transactor``.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from uuid import UUID
 
 from partita.domain.errors import NotFoundError, OutdatedError
 from partita.domain.state.effects import Effects, Message
-from partita.domain.state.events import Reply
+from partita.domain.state.events import Reply, RunStarted
 from partita.domain.state.slices import Context, Limits, new_slice
-from partita.engine import admission, fencing, handoff, likeness, messages, rounds
+from partita.engine import admission, fencing, handoff, likeness, messages, opening, rounds
 from partita.engine.definitions import Definitions
+from partita.engine.known_runs import KnownRuns
 from partita.engine.likeness import Likeness
 from partita.engine.messages import Delivery
 from partita.engine.notices import Notices
+from partita.engine.opening import FEW, Opening
 from partita.engine.requests import PROTOCOL, ReportReply, StartReply
 from partita.engine.submissions import Happening, Reported, Start, Submission
 from partita.engine.turns import Group, Turn
 from partita.engine.urgency import Urgency
 from partita.settings import Settings
-from partita.store import slices
 from partita.store.database import Connection
 from partita.store.months import Months
 from partita.store.sequence import ReadySequence
@@ -50,12 +52,13 @@ class Tools:
     definitions: Definitions
     notices: Notices
     urgency: Urgency
+    known: KnownRuns
 
 
 class Batch:
     """The submissions of one transaction; used once."""
 
-    __slots__ = ("_sent", "_tools", "_wait", "skipped", "sql", "turns", "writes", "xid")
+    __slots__ = ("_few", "_sent", "_tools", "_wait", "skipped", "sql", "turns", "writes", "xid")
 
     def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
         self._tools = tools
@@ -67,6 +70,8 @@ class Batch:
         self.skipped: list[Submission] = []
         """Submissions whose run another process held."""
         self.writes: Writes | None = None
+        self._few: Sequence[tuple[UUID, Group]] = ()
+        """Runs of a small batch, whose next report may come alone as well, and what they are like."""
         self._sent: list[Delivery] = []
         """Messages that this transaction sends."""
         self.xid = ""
@@ -80,7 +85,8 @@ class Batch:
     async def run(self, connection: Connection) -> None:
         """Everything between BEGIN and COMMIT."""
         tools, sql = self._tools, self.sql
-        loaded = await self._lock_and_load(connection)
+        opened = await self._open(connection)
+        loaded = opened.loaded
         self.xid = loaded.xid
         tools.months.learn(loaded.now)
         if loaded.oldest_protocol > PROTOCOL:
@@ -91,8 +97,8 @@ class Batch:
         starts = [(turn, turn.submission) for turn in self.turns if isinstance(turn.submission, Start)]
         others = [turn for turn in self.turns if not isinstance(turn.submission, Start) and not turn.settled]
         new = await admission.admit(connection, sql, starts, loaded, tools.settings.retention)
-        await fencing.fence(connection, sql, others, loaded)
-        groups = new.groups + await self._groups(connection, others, loaded)
+        await fencing.fence(connection, sql, others, loaded, opened.ended)
+        groups = new.groups + await self._grouped(connection, others, opened)
         if not groups:
             return
         context = Context(loaded.now, tools.limits)
@@ -103,33 +109,34 @@ class Batch:
         await admission.insert(connection, sql, new, tools.settings.retention)
         await self._write(connection, groups, new.alike, loaded)
         _answer(groups)
+        if len(self.turns) <= FEW:
+            self._few = [(group.run_id, group) for group in groups]
+            self._few += [(start.run_id, kind.first) for kind in new.alike for _, start in kind.others]
 
-    async def _lock_and_load(self, connection: Connection) -> Loaded:
-        """Statement 1, and the run rows after it; skipped and missing runs leave the batch here."""
-        sql = self.sql
-        existing = sorted({t.submission.run_id for t in self.turns if not isinstance(t.submission, Start)})
-        locked = await slices.lock_runs(connection, sql, existing, wait=self._wait) if existing else set()
-        loaded = await slices.load_runs(connection, sql, [t.submission.run_id for t in self.turns])
+    async def _open(self, connection: Connection) -> Opening:
+        """Lock and read; skipped and missing runs leave the batch here."""
+        submissions = [turn.submission for turn in self.turns]
+        opened = await opening.begin(connection, self.sql, submissions, self._tools.known, wait=self._wait)
         staying = []
         for turn in self.turns:
             one = turn.submission
-            if isinstance(one, Start) or one.run_id in locked:
+            if isinstance(one, Start) or one.run_id in opened.locked:
                 staying.append(turn)
-            elif one.run_id in loaded.runs:
+            elif one.run_id in opened.loaded.runs:
                 self.skipped.append(one)
             else:
                 turn.settle(_missing(one))
                 staying.append(turn)
         self.turns = staying
-        return loaded
+        return opened
 
-    async def _groups(self, connection: Connection, turns: Sequence[Turn], loaded: Loaded) -> list[Group]:
-        """The turns that have an event, by run, with an empty slice to load into."""
+    async def _grouped(self, connection: Connection, turns: Sequence[Turn], opened: Opening) -> list[Group]:
+        """The turns that have an event, by run, with a slice of what has been read of it."""
         by_run: dict[UUID, list[Turn]] = {}
         for turn in turns:
             if turn.event is not None:
                 by_run.setdefault(turn.submission.run_id, []).append(turn)
-        runs = {run_id: loaded.runs[run_id] for run_id in by_run}
+        runs = {run_id: opened.loaded.runs[run_id] for run_id in by_run}
         versions = await self._tools.definitions.versions(
             connection, {(run.definition_id, run.row.version) for run in runs.values()}
         )
@@ -139,6 +146,7 @@ class Batch:
             version = versions[run.definition_id, run.row.version]
             definition = version.definition.flow(run.row.subflow)
             groups.append(Group(run_id, version, new_slice(definition, run.row), of_run))
+            opened.give(groups[-1])
         return groups
 
     async def _write(
@@ -166,6 +174,8 @@ class Batch:
                 turn.submission.fail(turn.answer)
             else:
                 turn.submission.answer(turn.answer)
+        for run_id, like in self._few:
+            self._tools.known.note(run_id, (like.version.id, like.version.version), _subflow(like))
         writes, notices = self.writes, self._tools.notices
         if writes is None:
             return
@@ -177,6 +187,14 @@ class Batch:
             notices.tell_projection()
         if self._sent:
             notices.tell_messages(self._sent)
+
+
+def _subflow(group: Group) -> str:
+    """The part of its definition that a run executes, if not the whole."""
+    if (run := group.slice.run) is not None:
+        return run.subflow
+    event = group.turns[0].event
+    return event.subflow if isinstance(event, RunStarted) else ""
 
 
 def _missing(one: Submission) -> object:

@@ -19,6 +19,7 @@ from partita.domain.state.slices import Limits
 from partita.engine.batch import Tools
 from partita.engine.bulk import Bulk
 from partita.engine.definitions import Definitions
+from partita.engine.known_runs import KnownRuns
 from partita.engine.lane import Lane
 from partita.engine.notices import Notices
 from partita.engine.prepared import Prepared
@@ -66,6 +67,7 @@ class Coordinator:
             definitions,
             self.notices,
             Urgency(),
+            KnownRuns(definitions),
         )
         self._patient = Transactor(self._tools, database.dedicated("coordinator-waiting"))
         self.bulk = Bulk(self._tools, database)

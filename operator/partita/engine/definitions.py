@@ -30,6 +30,7 @@ _API: Final = "partita.dev/v1alpha1"
 _CACHE: Final = 1_000
 """Parsed versions that a process keeps."""
 Key = tuple[UUID, int]
+"""A definition's id, and a version."""
 
 
 class Definitions:
@@ -149,6 +150,10 @@ class Definitions:
                 if (definition_id, number) not in found:
                     raise EngineError(f"definition {definition_id}: version {number} is not stored")
         return found
+
+    def known(self, key: Key) -> Version | None:
+        """A parsed version that is remembered."""
+        return self._parsed.get(key)
 
     def _cached(self, key: Key) -> Version | None:
         version = self._parsed.get(key)

@@ -7,7 +7,8 @@ else claims it. A report without its lease is answered from the history: recorde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Final, TypeVar
 from uuid import UUID
 
 from partita.domain.payload import NULL
@@ -29,25 +30,39 @@ from partita.engine.submissions import Happening, LeaseEnded, ReadyExpired, Repo
 from partita.engine.turns import EarlierFirstError, Turn
 from partita.store import fences
 from partita.store.database import Connection
-from partita.store.fences import Demand, EndedLease, HandedOn, LeaseFence, ReadyFence, RecordedAttempt, TimerFence
+from partita.store.fences import (
+    Demand,
+    EndedLease,
+    EndedLeases,
+    HandedOn,
+    LeaseFence,
+    ReadyFence,
+    RecordedAttempt,
+    TimerFence,
+)
 from partita.store.slices import Loaded
 from partita.store.sql import Sql
 
 S = TypeVar("S", bound=Submission)
 STALE = Reply("stale")
 _Reports = list[tuple[Turn, Reported]]
-_Won = dict[tuple[UUID, str, int, UUID], EndedLease]
+_NO_LEASE: Final = EndedLease(0, "", datetime.min.replace(tzinfo=UTC))
 
 
-async def fence(connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded) -> None:
-    """Give each turn its event or its answer. While the engine is paused no timer falls due."""
+async def fence(
+    connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded, ended: EndedLeases | None = None
+) -> None:
+    """Give each turn its event or its answer. While the engine is paused no timer falls due.
+
+    ``ended``: leases of reports that this transaction has ended already.
+    """
     paused = loaded.paused
     happenings = _of(turns, Happening)
     for turn, unfenced in happenings:
         if unfenced.inbox_id is None:
             turn.event = unfenced.event
     await _ready(connection, sql, _of(turns, ReadyExpired), paused=paused)
-    await _leases(connection, sql, turns, loaded)
+    await _leases(connection, sql, turns, loaded, ended or {})
     await _timers(connection, sql, _of(turns, TimerFell), paused=paused)
     await _inbox(connection, sql, [pair for pair in happenings if pair[1].inbox_id is not None])
 
@@ -70,20 +85,26 @@ async def _ready(connection: Connection, sql: Sql, pairs: list[tuple[Turn, Ready
             turn.settle(STALE)
 
 
-async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded) -> None:
+def fence_of(report: Report) -> LeaseFence:
+    """The lease that a report ends."""
+    return LeaseFence(report.run_id, report.node, report.index, report.attempt, report.lease_id, Demand.WORKER)
+
+
+def supposed(report: Report) -> Event:
+    """The event that a report will be if its lease is there, but for what only the lease tells."""
+    return _reported(report, _NO_LEASE)
+
+
+async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn], loaded: Loaded, won: EndedLeases) -> None:
     reports, endings = _of(turns, Reported), _of(turns, LeaseEnded)
-    wanted = [
-        LeaseFence(r.run_id, r.node, r.index, r.attempt, r.lease_id, Demand.WORKER)
-        for r in (reported.report for _, reported in reports)
-    ]
+    wanted = [fence_of(one.report) for _, one in reports if _place(one.report) not in won]
     wanted += [LeaseFence(e.run_id, e.key.node, e.key.index, e.attempt, e.lease_id, e.demand) for _, e in endings]
-    if not wanted:
-        return
-    won = await fences.end_leases(connection, sql, wanted)
+    if wanted:
+        won = won | await fences.end_leases(connection, sql, wanted)
     lost: list[tuple[Turn, Reported]] = []
     for turn, reported in reports:
         report = reported.report
-        lease = won.pop((report.run_id, report.node, report.index, report.lease_id), None)
+        lease = won.pop(_place(report), None)
         if lease is not None:
             turn.event = _reported(report, lease)
         else:
@@ -91,6 +112,11 @@ async def _leases(connection: Connection, sql: Sql, turns: Sequence[Turn], loade
     _ended(endings, won)
     if lost:
         await _answer_late(connection, sql, _not_sent_twice(lost, reports), loaded)
+
+
+def _place(report: Report) -> tuple[UUID, str, int, UUID]:
+    """The key of the lease that a report ends."""
+    return report.run_id, report.node, report.index, report.lease_id
 
 
 def _not_sent_twice(lost: _Reports, reports: _Reports) -> _Reports:
@@ -122,7 +148,7 @@ def _reported(report: Report, lease: EndedLease) -> Event:
     )
 
 
-def _ended(pairs: list[tuple[Turn, LeaseEnded]], won: _Won) -> None:
+def _ended(pairs: list[tuple[Turn, LeaseEnded]], won: EndedLeases) -> None:
     for turn, one in pairs:
         lease = won.pop((one.run_id, one.key.node, one.key.index, one.lease_id), None)
         if lease is None:

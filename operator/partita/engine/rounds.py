@@ -151,6 +151,19 @@ def _following(keys: Iterable[NodeKey], count: int) -> set[NodeKey]:
     return {NodeKey(node, index + step) for node, index in last.items() for step in range(1, count)}
 
 
+def give(slice_: Slice, asked: Iterable[TaskRequest], rows: Iterable[TaskRow]) -> None:
+    """Put what was read before the first decision into a slice: the keys that were looked up, the rows that exist."""
+    tasks = slice_.tasks
+    for task in rows:
+        tasks[task.key] = task
+    for _, node, index, payload in asked:
+        key = NodeKey(node, index)
+        if payload:
+            slice_.outputs.add(key)
+        if key not in tasks:
+            slice_.absent.add(key)
+
+
 async def _load(connection: Connection, sql: Sql, needs: list[tuple[Group, Need]]) -> None:
     """One statement for each kind of row that any run needs."""
     if not needs:

@@ -77,6 +77,10 @@ class EndedLease:
     claimed_at: datetime
 
 
+EndedLeases = dict[tuple[UUID, str, int, UUID], EndedLease]
+"""By (run, node, index, lease)."""
+
+
 class RecordedAttempt(NamedTuple):
     """A report, as history knows it."""
 
@@ -104,10 +108,8 @@ class HandedOn:
     deadline_at: datetime
 
 
-async def end_leases(
-    connection: Connection, sql: Sql, fences: Sequence[LeaseFence]
-) -> dict[tuple[UUID, str, int, UUID], EndedLease]:
-    """Delete leases; the answer holds those that were there, by (run, node, index, lease)."""
+async def end_leases(connection: Connection, sql: Sql, fences: Sequence[LeaseFence]) -> EndedLeases:
+    """Delete leases; the answer holds those that were there."""
     records = await connection.fetch(sql("fence_leases"), *zip(*fences, strict=True))
     return {(r[0], r[1], r[2], r[3]): EndedLease(r[4], r[5], r[6]) for r in records}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -33,7 +33,7 @@ from partita.domain.state.rows import (
     WaitRow,
 )
 from partita.domain.state.slices import DefinitionName
-from partita.store.database import Connection, Record
+from partita.store.database import Connection
 from partita.store.details import detail_of
 from partita.store.places import PlacedRun, PlacedTask
 from partita.store.sql import Sql
@@ -47,8 +47,8 @@ _new_run = PlacedRun.__new__
 _new_task = PlacedTask.__new__
 _STATE = 5
 """Columns of ``load_runs`` before the run's own."""
-_ID = 6
-"""Column of ``load_runs`` with the run's id."""
+_ID, _DEFINITION, _VERSION = 6, 7, 10
+"""Columns of ``load_runs`` with the ids of run and definition, and its version."""
 
 
 @record
@@ -72,6 +72,8 @@ class Loaded:
     oldest_protocol: int
     retention_floor: datetime
     runs: dict[UUID, StoredRun] = field(default_factory=dict)
+    startable: set[tuple[UUID, int]] = field(default_factory=set)
+    """Those of the versions that were asked for, (id, version), that may be started now."""
 
 
 @dataclass(slots=True)
@@ -93,17 +95,34 @@ class TaskRequest(NamedTuple):
     payload: bool
 
 
+class AskedVersion(NamedTuple):
+    """A version of a definition that is to be started."""
+
+    definition_id: UUID
+    version: int
+    exact: bool
+    """Named by its number: it need not be deployed."""
+
+
 async def lock_runs(connection: Connection, sql: Sql, ids: Sequence[UUID], *, wait: bool = False) -> set[UUID]:
     """Lock those of the runs that exist and that no one else holds; with ``wait``, wait for the others."""
     text = sql("lock_runs_waiting" if wait else "lock_runs")
     return {record[0] for record in await connection.fetch(text, ids, min(ids), max(ids))}
 
 
-async def load_runs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> Loaded:
-    """The clock, the engine's state and the rows of those runs that exist."""
-    state, *records = await connection.fetch(sql("load_runs"), ids, min(ids), max(ids))
+async def load_runs(
+    connection: Connection, sql: Sql, ids: Sequence[UUID], versions: Sequence[AskedVersion] = ()
+) -> Loaded:
+    """The clock, the engine's state, those of the runs that exist and those of the versions that may be started."""
+    asked = zip(*versions, strict=True) if versions else ((), (), ())
+    state, *records = await connection.fetch(sql("load_runs"), ids, min(ids), max(ids), *asked)
     loaded = Loaded(*tuple(state)[:_STATE])
-    loaded.runs = {record[_ID]: _run(record) for record in records}
+    for row in records:
+        run_id = row[_ID]
+        if run_id is None:
+            loaded.startable.add((row[_DEFINITION], row[_VERSION]))
+        else:
+            loaded.runs[run_id] = run_of(row)
     return loaded
 
 
@@ -111,13 +130,13 @@ async def load_tasks(connection: Connection, sql: Sql, wanted: Sequence[TaskRequ
     """Those of the task rows that exist."""
     runs, nodes, indexes, payloads = zip(*wanted, strict=True)
     records = await connection.fetch(sql("load_tasks"), runs, nodes, indexes, payloads, min(runs), max(runs))
-    return [(record[0], _task(record)) for record in records]
+    return [(record[0], task_of(record)) for record in records]
 
 
 async def load_whole_runs(connection: Connection, sql: Sql, ids: Sequence[UUID]) -> list[tuple[UUID, TaskRow]]:
     """Every task row of these runs, without payloads."""
     records = await connection.fetch(sql("load_whole_runs"), ids, min(ids), max(ids))
-    return [(record[0], _task(record)) for record in records]
+    return [(record[0], task_of(record)) for record in records]
 
 
 async def load_inputs(
@@ -174,7 +193,8 @@ def error_of(text: str | None) -> ErrorInfo | None:
     return ErrorInfo(value["type"], value["message"], details)
 
 
-def _run(record: Record) -> StoredRun:
+def run_of(record: Iterable[Any]) -> StoredRun:
+    """A row of ``load_runs``, or the same columns of another statement."""
     row = _new_run(PlacedRun)
     (
         _, _, _, _, _, row.place, row.id, definition_id, request_id, row.created_at, row.version, row.priority,
@@ -195,7 +215,8 @@ def _run(record: Record) -> StoredRun:
     return StoredRun(row, definition_id, request_id)
 
 
-def _task(record: Record) -> TaskRow:
+def task_of(record: Iterable[Any]) -> TaskRow:
+    """A row of ``load_tasks``, or the same columns of another statement."""
     row = _new_task(PlacedTask)
     (
         _, row.place, row.node, row.index, row.kind, state, row.attempt, row.edges_settled, row.edges_live, row.fired,

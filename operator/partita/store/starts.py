@@ -85,14 +85,6 @@ async def held_keys(connection: Connection, sql: Sql, keys: Sequence[RunKey]) ->
     }
 
 
-async def startable(
-    connection: Connection, sql: Sql, versions: Sequence[tuple[UUID, int, bool]]
-) -> set[tuple[UUID, int]]:
-    """Which of these versions, (id, version, named exactly), may be started now."""
-    records = await connection.fetch(sql("start_versions"), *zip(*versions, strict=True))
-    return {(record[0], record[1]) for record in records}
-
-
 async def insert_keys(connection: Connection, sql: Sql, keys: Sequence[KeyRow]) -> bool:
     """Take keys for runs, in the order of the keys; False when another transaction took one meanwhile."""
     if not keys:

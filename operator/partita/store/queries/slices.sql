@@ -19,7 +19,9 @@ FOR NO KEY UPDATE;
 
 -- name: load_runs
 -- hot: pruned
--- First the clock and the engine's state, then the rows of the runs, each with its place.
+-- First the clock and the engine's state, then the rows of the runs, each with its place, and last, without a run's id,
+-- those of the definitions $4 ids, $5 versions, $6 named exactly, that may be started: not deleted, enabled, and deployed
+-- unless named exactly.
 SELECT clock_timestamp() AS now, pg_current_xact_id()::text AS xid, paused, oldest_protocol, retention_floor,
        NULL AS place, NULL AS id, NULL AS definition_id, NULL AS start_request_id, NULL AS created_at, NULL AS version,
        NULL AS priority, NULL AS total, NULL AS generation, NULL AS active, NULL AS done, NULL AS seq, NULL AS revision,
@@ -37,7 +39,19 @@ SELECT NULL, NULL, NULL, NULL, NULL,
        applied_cancel, status, stage, reason, pending_outcome, retry_counts, error_json, namespace, name, definition,
        cr_uid, applied_cancel_nodes, parent_id, parent_node, parent_index, parent_attempt, mailbox_id, depth, subflow
 FROM :"schema".workflow_runs
-WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3;
+WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, wanted.id, NULL, NULL, wanted.version, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL
+FROM (SELECT unnest($4::uuid[]) AS id, unnest($5::int[]) AS version, unnest($6::bool[]) AS exact) AS wanted
+CROSS JOIN LATERAL (
+    SELECT FROM :"schema".workflow_definitions AS row
+    WHERE row.id = wanted.id AND row.version = wanted.version AND row.enabled AND row.deleted_at IS NULL
+      AND (row.deployed OR wanted.exact)
+    LIMIT 1
+) AS startable;
 
 -- name: fence_ready
 -- hot: queue

@@ -17,18 +17,6 @@ CROSS JOIN LATERAL (
 -- What became of the runs that hold keys; none where the run's month is gone.
 SELECT id, status, cr_uid FROM :"schema".workflow_runs WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3;
 
--- name: start_versions
--- hot: queue
--- Which of these versions may be started: not deleted, enabled, and deployed unless named exactly.
-SELECT wanted.id, wanted.version
-FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS version, unnest($3::bool[]) AS exact) AS wanted
-CROSS JOIN LATERAL (
-    SELECT FROM :"schema".workflow_definitions AS row
-    WHERE row.id = wanted.id AND row.version = wanted.version AND row.enabled AND row.deleted_at IS NULL
-      AND (row.deployed OR wanted.exact)
-    LIMIT 1
-) AS found;
-
 -- name: insert_keys
 -- hot: queue
 -- A key that expired is taken over. Keys that another transaction took meanwhile are not returned.
