@@ -31,6 +31,7 @@ from partita.store import fences, starts
 from partita.store.columns import Row
 from partita.store.database import Connection, Dedicated
 from partita.store.fences import LeaseFence
+from partita.store.months import Months
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
 from partita.store.starts import NewRun
@@ -86,10 +87,13 @@ def decided(count: int, parsed: Definition) -> list[Transition]:
 
 
 async def play(transitions: Sequence[Transition], connection: Dedicated, sql: Sql) -> None:
-    """Send them, one transaction each."""
+    """Send them, one transaction each, on the current month's own tables as the engine does it."""
+    months = Months(sql)
     for transition in transitions:
+        numbers = [run_id.int for run_id in transition.writes.ids]
+        own = months.sql(min(numbers), max(numbers))
         async with connection.transaction() as session:
-            await transition.send(session, sql)
+            await transition.send(session, own)
 
 
 def _empty(parsed: Definition) -> Slice:

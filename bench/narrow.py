@@ -14,7 +14,7 @@ from uuid import UUID
 from partita.store import columns
 from partita.store.columns import Row
 from partita.store.database import Connection
-from partita.store.sql import Sql, substitute
+from partita.store.sql import Sql
 from partita.store.writes import Writes
 
 _RUNS: Final = """
@@ -61,12 +61,12 @@ def narrowed(writes: Writes) -> tuple[list[Row], list[Row]]:
 
 
 @lru_cache
-def _in(schema: str, text: str) -> str:
-    return substitute(text, {"schema": schema})
+def _in(sql: Sql, text: str) -> str:
+    return sql.written(text)
 
 
 async def send(connection: Connection, sql: Sql, runs: list[Row], tasks: list[Row], bounds: tuple[UUID, UUID]) -> None:
     """Both updates."""
     for text, rows in ((_RUNS, runs), (_TASKS, tasks)):
         if rows:
-            await connection.execute(_in(sql.schema, text), *columns.arrays(rows), *bounds)
+            await connection.execute(_in(sql, text), *columns.arrays(rows), *bounds)

@@ -17,8 +17,8 @@ to the right rows all the same.
   all is attached again with it.
 - Compaction takes ``workflow_runs`` in the exclusive mode before it looks which runs were changed since they were
   copied. A statement that waits for it, here in ``guard``, finds the new table by its name.
-- A month that is not there, or whose tables the role may not use, is an error of the first statement, before anything
-  is written. The transaction is tried again with the parents, and the month is left alone for a while (``avoid``).
+- A month that is not there, or whose tables the role may not use, is an error of the transaction, which leaves nothing
+  behind and is tried again with the parents; the month is left alone for a while (``avoid``).
 
 Trade-off: transactions that mix months use the parents, so runs of an older month cost what they did before.
 """

@@ -72,11 +72,17 @@ class Sql:
     def __call__(self, name: str, **tokens: str) -> str:
         """Text of a block; other tokens than the schema are given by keyword. Raises KeyError for unknown names."""
         if tokens:
-            return substitute(self._text(name), {"schema": self.schema, **tokens})
+            return self.written(blocks()[name].text, **tokens)
         text = self._texts.get(name)
         if text is None:
-            text = self._texts[name] = substitute(self._text(name), {"schema": self.schema})
+            text = self._texts[name] = self.written(blocks()[name].text)
         return text
+
+    def written(self, text: str, **tokens: str) -> str:
+        """Any text, written like a block: with the schema, the tables and other tokens in it."""
+        if self._suffix:
+            text = _RECORD.sub(lambda match: match[0] + self._suffix, text)
+        return substitute(text, {"schema": self.schema, **tokens})
 
     def within(self, month: Month) -> Sql:
         """The same blocks on the tables of one month: every run that they name has to be of that month."""
@@ -88,10 +94,6 @@ class Sql:
                 del self._months[next(iter(self._months))]
             self._months[month] = made
         return made
-
-    def _text(self, name: str) -> str:
-        text = blocks()[name].text
-        return _RECORD.sub(lambda match: match[0] + self._suffix, text) if self._suffix else text
 
 
 def quote_identifier(name: str) -> str:
