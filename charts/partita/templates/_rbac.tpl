@@ -45,15 +45,12 @@
   verbs: [patch]
 {{- end }}
 
-{{/* In the whole cluster, where all namespaces are watched. Takes the root. */}}
+{{/* In the whole cluster, where all namespaces are watched: CRDs are watched so that one that is made anew is noticed.
+     Takes the root. */}}
 {{- define "partita.rules.cluster" -}}
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [list, watch]
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  resourceNames: [workflowdefinitions.partita.dev, workflowruns.partita.dev, workflowengines.partita.dev]
-  verbs: [get]
 {{- if not .Values.clusterUid }}
 - apiGroups: [""]
   resources: [namespaces]
