@@ -174,7 +174,8 @@ async def operating(
     namespace: Namespace, settings: Settings, options: OperatorOptions | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
     """An operator in this loop, leading and ready; its end is awaited and has to be clean."""
-    options = replace(options or OperatorOptions(), kubeconfig=namespace.cluster.kubeconfig)
+    options = options or OperatorOptions()
+    options = replace(options, kubeconfig=options.kubeconfig or namespace.cluster.kubeconfig)
     stop = asyncio.Event()
     task = asyncio.create_task(run_operator(settings, options, stop=stop))
     try:

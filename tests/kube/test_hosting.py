@@ -168,7 +168,7 @@ async def test_the_crds_are_looked_for(client: KubeClient) -> None:
 
 
 async def test_two_candidates_on_a_real_api(client: KubeClient, namespace: str) -> None:
-    times = LeaseTimes(duration=3, deadline=2, pause=0.1, request=1)
+    times = LeaseTimes(duration=3, deadline=2, pause=0.1, look=0.1, request=1)
     first, second = (Lease(KubeLeaseStore(client, namespace), name, times) for name in ("a", "b"))
     await first.acquire()
     waiting = asyncio.create_task(second.acquire())

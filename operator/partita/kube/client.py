@@ -159,7 +159,7 @@ class KubeClient:
             ) as response:
                 text = await response.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise UnavailableError(f"kubernetes: {method} {path}: {error or type(error).__name__}") from error
+            raise UnavailableError(f"kubernetes: {method} {path}: {str(error) or type(error).__name__}") from error
         return response.status, _parse(text)
 
     def _open(self) -> aiohttp.ClientSession:

@@ -1,7 +1,10 @@
 """kopf's settings: bounded watches, no events or annotations behind our back, and a quiet log.
 
 ``worker_limit`` and ``idle_timeout`` belong together: a handler's slot stays taken for the idle time after its event,
-so that a small limit with kopf's default of 5 s would let few objects through a second.
+so that a small limit with kopf's default of 5 s would let few objects through a second. Where the namespaces are named,
+kopf looks for neither namespaces nor CRDs that come and go: both are rights in the cluster, and without them it would
+ask eight times, for twenty seconds, before it watched anything. The trade-off is that CRDs which are removed and made
+again need a restart there.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ def kopf_settings(settings: Settings) -> kopf.OperatorSettings:
     made.networking.request_timeout = 30
     made.networking.connect_timeout = 10
     made.networking.error_backoffs = (0.2, 0.5, 1, 2, 3, 5, 8)
+    made.scanning.disabled = bool(settings.operator.watch_namespaces)
     made.queueing.worker_limit = max(settings.operator.worker_limit, settings.engine.batch_size)
     made.queueing.idle_timeout = IDLE_SECONDS
     made.queueing.exit_timeout = 2.0

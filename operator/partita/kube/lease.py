@@ -32,7 +32,9 @@ class LeaseTimes:
     deadline: float = 10.0
     """How long a leader leads without a renewal."""
     pause: float = 2.0
-    """Between renewals, and between tries to take over."""
+    """Between renewals."""
+    look: float = 1.0
+    """Between the looks of a standby; after a leader that gives it up, this is what nobody leads for."""
     request: float = 2.0
     """Limit of one request."""
 
@@ -81,7 +83,7 @@ class Lease:
     async def acquire(self) -> None:
         """Return once this candidate leads."""
         while not await self._attempt(self._take):
-            await self._sleep(self._times.pause)
+            await self._sleep(self._times.look)
         log.info("lease: %s leads", self.identity)
 
     async def keep(self) -> None:

@@ -93,7 +93,7 @@ async def _candidate(settings: Settings, options: OperatorOptions, stop: asyncio
         if lease.held:
             vitals.become("leader")
             try:
-                await _lead(lease, Term(settings, options, client, engine, store, installation, vitals), stop)
+                await _lead(lease, Term(settings, options, client, engine, store, installation, vitals), stop, vitals)
             finally:
                 vitals.become("starting")
         if outdated.is_set():
@@ -117,11 +117,12 @@ async def _prepare(client: KubeClient, engine: Engine, store: ProjectionStore) -
             return installation
 
 
-async def _lead(lease: Lease, term: Term, stop: asyncio.Event) -> None:
+async def _lead(lease: Lease, term: Term, stop: asyncio.Event, vitals: Vitals) -> None:
     """Work while the Lease is held; raises LeadershipLostError when it is lost and the work has ended."""
     over = asyncio.Event()
     keeping = asyncio.create_task(lease.keep(), name="partita:lease")
     stopping = asyncio.create_task(stop.wait(), name="partita:stop")
+    keeping.add_done_callback(lambda _: vitals.become("starting"))
     for task in (keeping, stopping):
         task.add_done_callback(lambda _: over.set())
     try:
@@ -140,6 +141,7 @@ def _lease(client: KubeClient, settings: OperatorSettings, options: OperatorOpti
         duration=settings.lease_duration_ms / 1000,
         deadline=settings.lease_deadline_ms / 1000,
         pause=settings.lease_renew_ms / 1000,
+        look=settings.lease_renew_ms / 2000,
         request=settings.lease_renew_ms / 1000,
     )
     return Lease(KubeLeaseStore(client, settings.namespace), options.identity, times, former=options.former)
