@@ -171,15 +171,16 @@ async def namespace_of(cluster: Cluster, name: str) -> AsyncIterator[Namespace]:
 
 @asynccontextmanager
 async def operating(
-    namespace: Namespace, settings: Settings, options: OperatorOptions | None = None
+    namespace: Namespace, settings: Settings, options: OperatorOptions | None = None, *, ready: bool = True
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """An operator in this loop, leading and ready; its end is awaited and has to be clean."""
+    """An operator in this loop, leading and ``ready``; its end is awaited and has to be clean."""
     options = options or OperatorOptions()
     options = replace(options, kubeconfig=options.kubeconfig or namespace.cluster.kubeconfig)
     stop = asyncio.Event()
     task = asyncio.create_task(run_operator(settings, options, stop=stop))
     try:
-        await leading(namespace, options.identity, task)
+        if ready:
+            await leading(namespace, options.identity, task)
         yield task
     finally:
         stop.set()
