@@ -18,5 +18,6 @@ compile() {
 compile pyproject.toml --output-file requirements/runtime.txt "$@"
 compile pyproject.toml requirements/build.in --extra embedded --group dev \
   --constraint requirements/runtime.txt --output-file requirements/dev.txt "$@"
+compile requirements/build.in --constraint requirements/dev.txt --output-file requirements/build.txt "$@"
 compile --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt "$@"
 wc -l requirements/*.txt

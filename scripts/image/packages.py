@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 STATUS = "var/lib/dpkg/status.d"
+GENERATED = {"/etc/ssl/certs/ca-certificates.crt": "ca-certificates"}
+"""Files that a package makes when it is installed, which no list of files names."""
 
 
 def record(root: Path, target: Path, files: Iterable[Path]) -> None:
     """Write the entry and the copyright file of every package of `root` that owns one of the files."""
-    owners = _owners(root)
+    owners = GENERATED | _owners(root)
     names = {owners[name] for path in files for name in _spellings(path, root) if name in owners}
     entries = _entries(root)
     for name in sorted(names & entries.keys()):
