@@ -80,8 +80,7 @@ def env(home: Path, name: str) -> int:
         return EXIT_NOT_FOUND
     for variable, value in cluster.environment().items():
         print(f"export {variable}={shlex.quote(value)}")
-    programs = [cluster.kubectl, *([cluster.helm] if isinstance(cluster, PodCluster) else [])]
-    print(f'export PATH={shlex.quote(":".join(str(program.parent) for program in programs))}:"$PATH"')
+    print(f'export PATH={shlex.quote(str(cluster.kubectl.parent))}:"$PATH"')
     return 0
 
 
@@ -113,13 +112,20 @@ def node_up(home: Path, name: str) -> int:
     cluster = find(home, to_stderr) or choose_pods(home, name, to_stderr)
     cluster.start()
     _describe(cluster)
-    if isinstance(cluster, PodCluster):
-        print(f"helm:       {cluster.helm}")
-        print(f"helm 3:     {cluster.helm_3}")
     print(f'use it:     eval "$(python -m e2e.cluster node env --name {shlex.quote(name)})"')
     print(f"an image:   python -m e2e.cluster node load ARCHIVE --name {shlex.quote(name)}")
     print(f"stop it:    python -m e2e.cluster node down --name {shlex.quote(name)}")
     return 0
+
+
+def node_env(home: Path, name: str) -> int:
+    """print the variables for a shell, Helm 4 built and in the PATH: eval "$(python -m e2e.cluster node env)" """
+    code = env(home, name)
+    cluster = find(home, to_stderr)
+    if isinstance(cluster, PodCluster):
+        print(f'export PATH={shlex.quote(str(cluster.helm.parent))}:"$PATH"')
+        print(f"export HELM_3={shlex.quote(str(cluster.helm_3))}")
+    return code
 
 
 def build_node(_home: Path, _name: str) -> int:
@@ -154,7 +160,7 @@ COMMANDS: dict[str, Callable[[Path, str], int]] = {
     "keep": keeper,
 }
 
-NODE_COMMANDS: dict[str, Callable[[Path, str], int]] = {"up": node_up, "down": down, "status": status, "env": env}
+NODE_COMMANDS: dict[str, Callable[[Path, str], int]] = {"up": node_up, "down": down, "status": status, "env": node_env}
 
 
 def load(home: Path, name: str, archive: Path) -> int:

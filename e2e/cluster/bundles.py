@@ -126,5 +126,8 @@ DNS = Bundle(
     versioned_by="github.com/coredns/coredns",
 )
 
-FOR_PODS = (CONTROL_PLANE, NODE, DNS, HELM, HELM_3)
-"""What a node that runs pods needs, in the order in which it is compiled."""
+TO_RUN_PODS = (CONTROL_PLANE, NODE, DNS)
+"""What a node consists of, in the order in which it is compiled."""
+
+FOR_PODS = (*TO_RUN_PODS, HELM, HELM_3)
+"""The same with what installs charts on it."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from e2e.cluster import binaries, flags, kubeconfig, processes
-from e2e.cluster.bundles import FOR_PODS, HELM, HELM_3
+from e2e.cluster.bundles import FOR_PODS, HELM, HELM_3, TO_RUN_PODS
 from e2e.cluster.contract import PodCluster
 from e2e.cluster.controlplane import APISERVER, CONTROLLERS, ETCD, ControlPlane
 from e2e.cluster.errors import ClusterError
@@ -58,7 +58,7 @@ class Node(ControlPlane, PodCluster):
     @staticmethod
     def problem() -> str | None:
         """Return why no node can run here, or None when one can."""
-        unbuilt = [bundle for bundle in FOR_PODS if binaries.cached(bundle) is None]
+        unbuilt = [bundle for bundle in TO_RUN_PODS if binaries.cached(bundle) is None]
         compilers = (problem for bundle in unbuilt if (problem := binaries.go_problem(bundle)) is not None)
         return requirements.problem() or next(compilers, None) or openssl_problem()
 
@@ -79,7 +79,7 @@ class Node(ControlPlane, PodCluster):
         return Holder(program)
 
     def prepare(self) -> None:
-        """Build the programs, unless they are in the cache."""
+        """Build the programs and both Helms, unless they are in the cache."""
         for bundle in FOR_PODS:
             binaries.ensure(self._say, bundle)
 
@@ -89,7 +89,8 @@ class Node(ControlPlane, PodCluster):
             return
         if (problem := self.problem()) is not None:
             raise ClusterError(f"no node can run here: {problem}")
-        self.prepare()
+        for bundle in TO_RUN_PODS:
+            binaries.ensure(self._say, bundle)
         self._remove_abandoned()
         try:
             self._start({**PORTS, APISERVER: free_ports(1)[0]})
@@ -203,7 +204,7 @@ class Node(ControlPlane, PodCluster):
 
     def _program(self, name: str) -> Path:
         """Return the path of a program that runs in the node."""
-        for bundle in FOR_PODS:
+        for bundle in TO_RUN_PODS:
             if name in bundle.packages:
                 return binaries.ensure(self._say, bundle)[name]
         found = requirements.find(name)
