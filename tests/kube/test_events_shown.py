@@ -67,6 +67,19 @@ async def test_refusals_and_failures_tell_why(here: Namespace, settings: Setting
     assert "no version is deployed" in refused[-1]["message"]
 
 
+async def test_a_thousand_nodes_make_a_handful(here: Namespace, settings: Settings) -> None:
+    nodes: list[Object] = [{"name": f"n{number}", "compute": {"n": number}} for number in range(999)]
+    nodes.append({"name": "go", "waitForEvent": {}})
+    async with operating(here, soon(settings, here)):
+        await here.create(definition("broad", nodes))
+        await here.create(run("one", "broad"))
+        await told(here, "one", "Started", "Waiting")
+        await here.signal("one", "s1", name="go")
+        events = await told(here, "one", "Succeeded")
+    assert [event["reason"] for event in events] == ["Started", "Waiting", "Succeeded"]
+    assert events[-1]["message"].startswith("1000 of 1000 nodes settled in ")
+
+
 async def test_short_runs_make_none_and_a_second_operator_tells_nothing_twice(
     here: Namespace, settings: Settings
 ) -> None:

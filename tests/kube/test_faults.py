@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 
 from e2e.cluster.contract import RestartableCluster
-from partita.kube.resources import LEASE_NAME, LEASES, RUNS
+from partita.kube.options import OperatorOptions
+from partita.kube.resources import ENGINE_NAME, LEASE_NAME, LEASES, RUNS
 from partita.settings import DatabaseSettings, Settings
 from partita.store.database import Database
 from partita.store.embedded import Server
@@ -35,6 +36,8 @@ from tests.kube.operated import (
     operator_settings as settings_of,
 )
 from tests.kube.process import DIE, operator_process, partita_process
+from tests.kube.test_events_shown import told
+from tests.kube.test_health import ask, free_port
 from tests.waiting import until
 
 QUICK = {"lease_duration_ms": 3_000, "lease_deadline_ms": 2_000, "lease_renew_ms": 1_000}
@@ -157,16 +160,21 @@ async def test_a_status_that_lags_is_written_again(here: Namespace, operator_set
 async def test_a_lost_database_shows_on_the_engine_and_is_recovered_from(
     here: Namespace, restartable_server: Server
 ) -> None:
+    """It is away for the seconds until that shows; a minute takes the same way through the code."""
     database = DatabaseSettings(url=restartable_server.url("partita"))
     settings = settings_of(Settings(database=database), here.name)
     slow = [task("first"), {"name": "go", "waitForEvent": {}, "dependsOn": ["first"]}, task("last", dependsOn=["go"])]
-    async with operating(here, settings), working(settings):
+    port = free_port()
+    async with operating(here, settings, OperatorOptions(health_port=port)), working(settings):
         await here.create(definition("slow", slow))
         await here.create(run("one", "slow"))
         await here.run_until("one", lambda status: status.get("waitingFor") == "event go", "waiting")
         await here.engine_until(lambda status: condition(status, "Synced") == "True", "Synced")
         await asyncio.to_thread(restartable_server.stop)
         await here.engine_until(lambda status: condition(status, "Synced") == "False", "not Synced")
+        assert await asyncio.to_thread(ask, port, "/livez") == (200, "ok\n")
+        assert await asyncio.to_thread(ask, port, "/readyz") == (200, "leader\n")
+        assert "\npartita_database_up 0\n" in (await asyncio.to_thread(ask, port, "/metrics"))[1]
         await here.signal("one", "s1", name="go")
         await here.create(run("two", "slow"))
         await asyncio.to_thread(restartable_server.start)
@@ -174,6 +182,7 @@ async def test_a_lost_database_shows_on_the_engine_and_is_recovered_from(
         await here.phase("one", "Succeeded", within=60)
         await here.signal("two", "s1", name="go")
         await here.phase("two", "Succeeded", within=60)
+        await told(here, ENGINE_NAME, "DatabaseLost", "DatabaseRecovered")
 
 
 @pytest.fixture(scope="module")

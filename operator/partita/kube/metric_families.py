@@ -71,7 +71,7 @@ EVENTS: Final = Family(
 LAST_SYNC: Final = Family(
     name="partita_operator_last_sync_timestamp_seconds",
     kind="gauge",
-    help="Unix time of the last round of the projector that left no status overdue.",
+    help="Unix time of the last round of the projector after which no status was overdue or waited for another try.",
 )
 LAST_RESYNC: Final = Family(
     name="partita_operator_last_resync_timestamp_seconds",

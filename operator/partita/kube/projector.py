@@ -39,6 +39,8 @@ RETRY_MS = 2_000
 REFUSED_MS = 60_000
 """Pause after the API refused a status; trying sooner would only fill the log."""
 REFUSALS_SECONDS = 10.0
+AGAIN_SECONDS = 1.0
+"""Within this long a further try has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Projector(TickingService):
         self._before_write = before_write
         self._refused = True
         self._refusals_at = 0.0
+        self._behind_until = 0.0
+        """Until then something waits for another try, so that not every status is written."""
 
     def refused(self) -> None:
         """A refusal was recorded: show it in the next round, which begins now."""
@@ -105,7 +109,7 @@ class Projector(TickingService):
             self._refused, self._refusals_at = False, now
             await self._show_refusals()
         self._events.flush()
-        if len(due) < BATCH:
+        if len(due) < BATCH and now >= self._behind_until:
             self._metrics.set(families.LAST_SYNC, round(time.time(), 3))
         return 0.0 if len(due) == BATCH else IDLE_SECONDS
 
@@ -151,6 +155,7 @@ class Projector(TickingService):
             pause = await self._tried(write)
         if pause:
             self._metrics.add(families.STATUS_FAILURES)
+            self._behind_until = self._clock.monotonic() + pause / 1000 + AGAIN_SECONDS
         return pause
 
     async def _tried(self, write: Write) -> int:
