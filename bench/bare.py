@@ -27,7 +27,7 @@ from partita.domain.state.effects import Effects
 from partita.domain.state.events import Event, RunStarted, TaskCompleted
 from partita.domain.state.rows import NodeKey
 from partita.domain.state.slices import Context, Need, Slice
-from partita.store import fences, starts
+from partita.store import fences
 from partita.store.columns import Row
 from partita.store.database import Connection, Dedicated
 from partita.store.fences import LeaseFence
@@ -57,7 +57,7 @@ class Transition:
     async def send(self, connection: Connection, sql: Sql) -> None:
         """The statements between BEGIN and COMMIT."""
         if self.new:
-            await starts.insert_runs(connection, sql, self.new)
+            self.writes.start(self.new)
         if self.fences:
             await fences.end_leases(connection, sql, self.fences)
         await narrow.send(connection, sql, *self.updates, (min(self.writes.ids), max(self.writes.ids)))

@@ -68,17 +68,24 @@ async def report_all(engine: Engine, tasks: list[ClaimedTask]) -> None:
     assert all(reply.next is not None for reply in replies)
 
 
-async def test_the_report_of_a_lone_run_sends_four_statements(engine: Engine, other: Connection) -> None:
-    """Begin, read under the lock, write, commit."""
+async def test_a_lone_run_sends_four_statements_a_transaction(engine: Engine, other: Connection) -> None:
+    """Begin, read under the lock, write, commit; so does its start."""
+    await engine.deploy(support.NAMESPACE, "order", support.CHAIN)
     for number in range(2):  # the first time parses, prepares, and looks at what is urgent
-        await start_many(engine, support.CHAIN, 1)
+        if number == 0:
+            await engine.start(StartRequest(namespace=support.NAMESPACE, definition="order"))
+        else:
+            with statements(engine) as started:
+                await engine.start(StartRequest(namespace=support.NAMESPACE, definition="order"))
+            assert [text.split()[0].strip(";") for text in started] == ["BEGIN", "SELECT", "WITH", "COMMIT"]
         (task,) = await claim(other)
         with statements(engine) as lone:
             reply = await engine.report(done(task), OFFER)
             assert reply.next is not None
             reply = await engine.report(done(reply.next), OFFER)
             assert reply.next is not None
-        assert number == 0 or [text.split()[0].strip(";") for text in lone] == ["BEGIN", "WITH", "WITH", "COMMIT"] * 2
+            assert (await engine.report(done(reply.next), OFFER)).outcome == "applied"
+        assert number == 0 or [text.split()[0].strip(";") for text in lone] == ["BEGIN", "WITH", "WITH", "COMMIT"] * 3
 
 
 async def test_starts_and_reports_of_many_runs_share_one_transaction(settings: Settings, other: Connection) -> None:

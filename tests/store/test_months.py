@@ -39,7 +39,7 @@ def test_within_a_month_a_block_differs_by_the_names_of_tables_only() -> None:
         assert re.sub(r'("partita"\.(?:workflow|task|run)_\w+?)_203106\b', r"\1", own(name)) == sql(name)
     assert {"lock_runs", "insert_runs", "insert_endings", "copy_tasks"} <= differing
     assert not {"claim_tasks", "insert_ready", "delete_open_runs", "start_keys"} & differing
-    assert 'INSERT INTO "partita".run_labels_203106 (' in own("insert_endings")
+    assert 'INSERT INTO "partita".run_labels_203106 (' in own("insert_labels")
     assert own.written('SELECT FROM :"schema".run_labels') == 'SELECT FROM "partita".run_labels_203106'
     assert own("start_key_runs") != own.parents("start_key_runs") == sql("start_key_runs")
 

@@ -24,7 +24,7 @@ from partita.store.database import PLANNER, PREPARED, Connection
 from partita.store.roles import Roles
 from partita.store.sql import Block, Sql, blocks, parse
 from partita.store.together import combined
-from partita.store.writes import AT_PLACES, TOGETHER
+from partita.store.writes import COUNTED, TOGETHER
 from tests import postgres
 from tests.postgres import Cluster
 from tests.store.bounds import Bounds
@@ -160,7 +160,7 @@ async def test_statements_that_are_planned_anew_each_time_keep_to_their_marks(co
 @pytest.mark.parametrize("sql", [ALL_MONTHS, ALL_MONTHS.within(NOW)], ids=["all months", "one month"])
 async def test_statements_sent_together_keep_to_their_marks(coordinator: Connection, sql: Sql) -> None:
     """All that a batch may write at once, as one statement."""
-    parts = [(name, max(map(int, re.findall(r"\$(\d+)", sql(name)))), name in AT_PLACES) for name in TOGETHER]
+    parts = [(name, max(map(int, re.findall(r"\$(\d+)", sql(name))), default=0), name in COUNTED) for name in TOGETHER]
     types = await prepare(coordinator, "together", combined(sql, tuple(parts)))
     assert len(types) == sum(count for _, count, _ in parts)
     plan = await explain(coordinator, "together", types, ID, await Bounds.of(coordinator, SMALL))

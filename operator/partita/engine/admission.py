@@ -156,16 +156,17 @@ def _group(turn: Turn, start: Start) -> Group:
     return Group(start.run_id, start.version, slice_, [turn])
 
 
-async def insert(connection: Connection, sql: Sql, new: Admitted, retention: RetentionSettings) -> None:
-    """Insert the new runs, and the keys of all starts; raises CollidedError when another transaction came first."""
+async def take_keys(connection: Connection, sql: Sql, new: Admitted, retention: RetentionSettings) -> list[NewRun]:
+    """Insert the keys of all starts; the new runs, which are inserted with what else is written.
+
+    Raises CollidedError when another transaction came first.
+    """
     own = [(group, start) for group in new.groups if isinstance(start := group.turns[0].submission, Start)]
-    if not own:
-        return
     copied = [start for kind in new.alike for _, start in kind.others]
     keys = [key for start in (*(start for _, start in own), *copied) for key in _key_rows(start, retention)]
-    taken = await starts.insert_keys(connection, sql, keys)
-    if not taken or not await starts.insert_runs(connection, sql, [_new_run(group, start) for group, start in own]):
+    if not await starts.insert_keys(connection, sql, keys):
         raise CollidedError
+    return [_new_run(group, start) for group, start in own]
 
 
 def _key_rows(start: Start, retention: RetentionSettings) -> list[KeyRow]:

@@ -27,7 +27,7 @@ from partita.engine.notices import Notices
 from partita.engine.opening import FEW, Opening
 from partita.engine.requests import PROTOCOL, ReportReply, StartReply
 from partita.engine.submissions import Happening, Reported, Start, Submission
-from partita.engine.turns import Group, Turn
+from partita.engine.turns import CollidedError, Group, Turn
 from partita.engine.urgency import Urgency
 from partita.settings import Settings
 from partita.store.database import Connection
@@ -35,6 +35,7 @@ from partita.store.months import Months
 from partita.store.sequence import ReadySequence
 from partita.store.slices import Loaded
 from partita.store.sql import Sql
+from partita.store.starts import NewRun, TakenError
 from partita.store.writes import ProjectionDelays, Writes
 
 _RANK: Final = attrgetter("rank")
@@ -106,8 +107,8 @@ class Batch:
             await rounds.decide_batch(connection, sql, groups, context, tools.settings.engine)
         if not loaded.paused:
             await handoff.hand_on(connection, sql, groups, tools.urgency, loaded.now)
-        await admission.insert(connection, sql, new, tools.settings.retention)
-        await self._write(connection, groups, new.alike, loaded)
+        new_runs = await admission.take_keys(connection, sql, new, tools.settings.retention)
+        await self._write(connection, groups, new.alike, new_runs, loaded)
         _answer(groups)
         if len(self.turns) <= FEW:
             self._few = [(group.run_id, group) for group in groups]
@@ -150,7 +151,12 @@ class Batch:
         return groups
 
     async def _write(
-        self, connection: Connection, groups: Sequence[Group], alike: Sequence[Likeness], loaded: Loaded
+        self,
+        connection: Connection,
+        groups: Sequence[Group],
+        alike: Sequence[Likeness],
+        new_runs: Sequence[NewRun],
+        loaded: Loaded,
     ) -> None:
         tools = self._tools
         writes = Writes(loaded.now, ReadySequence(loaded.now), tools.delays, tools.settings.engine.message_grace_ms)
@@ -160,7 +166,11 @@ class Batch:
                 writes.add(group.slice, effects, group.handed)
                 sent += [(effects.run.namespace, message) for message in effects.messages]
         writes.messages = [messages.row_of(message, namespace) for namespace, message in sent]
-        await writes.send(connection, self.sql)
+        writes.start(new_runs)
+        try:
+            await writes.send(connection, self.sql)
+        except TakenError as taken:
+            raise CollidedError from taken
         for kind in alike:
             await likeness.copy(connection, self.sql, kind, writes.sequence)
         numbered = zip(writes.message_ids, sent, strict=True)

@@ -6,7 +6,8 @@ meet at a unique index: the later one gets no row back and begins again, and the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -93,17 +94,34 @@ async def insert_keys(connection: Connection, sql: Sql, keys: Sequence[KeyRow]) 
     return len(taken) == len(keys)
 
 
-async def insert_runs(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> bool:
-    """Insert the run rows; False when another transaction inserted one of the ids meanwhile."""
-    rows = [_run_row(run) for run in runs]
-    try:
+class TakenError(Exception):
+    """Another transaction inserted one of these runs meanwhile. This one is of no more use; its caller begins again."""
+
+
+async def insert_runs(connection: Connection, sql: Sql, runs: Sequence[NewRun]) -> None:
+    """Insert runs that are many, or ended as they started; raises TakenError."""
+    rows, open_rows = rows_of(runs)
+    with inserting():
         await connection.fetch(sql("insert_runs"), *columns.arrays(rows))
-    except UniqueViolationError:
-        return False  # the transaction is of no more use, and its caller begins again
-    open_rows = [_open_row(run) for run in runs if run.effects.run.status not in TERMINAL]
     if open_rows:
         await connection.fetch(sql("insert_open_runs"), *columns.arrays(open_rows))
-    return True
+
+
+def rows_of(runs: Sequence[NewRun]) -> tuple[list[Row], list[Row]]:
+    """What ``insert_runs`` and ``insert_open_runs`` take."""
+    unfinished = [run for run in runs if run.effects.run.status not in TERMINAL]
+    return [_run_row(run) for run in runs], [_open_row(run) for run in unfinished]
+
+
+@contextmanager
+def inserting() -> Iterator[None]:
+    """Raises TakenError when a run exists that was to be inserted."""
+    try:
+        yield
+    except UniqueViolationError as error:
+        if (error.table_name or "").startswith("workflow_runs"):
+            raise TakenError from error
+        raise
 
 
 async def insert_inbox(connection: Connection, sql: Sql, run_id: UUID, kind: str, body: str) -> int:

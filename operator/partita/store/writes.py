@@ -18,27 +18,31 @@ from partita.domain.state.copies import copy_task
 from partita.domain.state.effects import Effects, Enqueue, HistoryEntry
 from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, Stage
 from partita.domain.state.slices import Slice
-from partita.store import columns, together
+from partita.store import columns, starts, together
 from partita.store.columns import Row
 from partita.store.database import Connection
 from partita.store.places import is_end_of_task, is_step_of_run
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
+from partita.store.starts import NewRun
 from partita.store.together import Write
 
 _OWN_PLACES: Final = frozenset({"RunStarted", "RunFinished"})
 """Events whose line of history may be left out."""
 _ALONE: Final = (
-    "update_runs", "update_tasks", "put_timers", "insert_waits", "insert_signals", "consume_signals", "insert_endings",
+    "update_runs", "update_tasks", "put_timers", "insert_waits", "insert_signals", "consume_signals",
 )  # fmt: skip  # a line a name says no more
-"""Seldom needed, or writing two tables; a statement each, so that the sets that sessions prepare stay few."""
+"""Seldom needed; a statement each, so that the sets that sessions prepare stay few."""
 TOGETHER: Final = (
-    "advance_runs", "settle_tasks", "insert_tasks", "insert_ready", "insert_leases", "insert_history",
-    "queue_projection", "delete_open_runs",
+    "insert_runs", "insert_open_runs", "advance_runs", "settle_tasks", "insert_tasks", "insert_ready", "insert_leases",
+    "insert_history", "queue_projection", "delete_open_runs", "ended_runs", "insert_labels", "insert_endings",
 )  # fmt: skip  # as above
-"""What ordinary steps write, as one statement: none of them touches a row of another."""
-AT_PLACES: Final = frozenset({"advance_runs", "settle_tasks"})
-"""Updates of rows where they were read: each has to be found there."""
+"""What ordinary steps write, as one statement: none of them touches a row of another. Runs come first, so that it is
+them whom another transaction's start of the same run is found by."""
+COUNTED: Final = frozenset({"insert_runs", "advance_runs", "settle_tasks"})
+"""Updates of rows where they were read: each has to be found there. Inserts that are counted are done in their turn."""
+_FEW_STARTS: Final = 16
+"""New runs that are inserted with all else, by the same statement. More have two of their own."""
 _SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
 
@@ -91,6 +95,8 @@ class Writes:
     grace_ms: int = 0
     """How long messages are left to this process before others deliver them."""
     ids: list[UUID] = field(default_factory=list)
+    started: Sequence[NewRun] = ()
+    """Runs to insert, whose effects were added as well."""
     runs: list[Row] = field(default_factory=list)
     steps: list[Row] = field(default_factory=list)
     """Runs of which only the columns of an ordinary step change."""
@@ -123,7 +129,7 @@ class Writes:
         """Gather what the events of one run change; ``before`` is the slice as it was loaded."""
         run, stored = effects.run, before.run
         self.ids.append(run.id)
-        if not effects.new_run and run is not stored:
+        if not effects.new_run and (run is not stored or effects.tasks):  # other rows tell others by the run's own
             if is_step_of_run(stored, run):
                 self.steps.append(columns.step_row(run, stored.place, effects.output))
             else:
@@ -228,10 +234,17 @@ class Writes:
         if effects.consumed:
             self.consumed += [(run_id, one.signal_id, one.node, one.refused or None) for one in effects.consumed]
 
+    def start(self, runs: Sequence[NewRun]) -> None:
+        """Insert these runs, whose effects are added as well."""
+        self.started = runs
+
     async def send(self, connection: Connection, sql: Sql) -> None:
-        """Write everything. New runs have been inserted before."""
+        """Write everything; raises TakenError when another transaction has started one of the runs."""
         if not self.ids:
             return
+        if self.started and not self._start_together():
+            await starts.insert_runs(connection, sql, self.started)
+            self.started = ()
         low, high = min(self.ids), max(self.ids)
         clears: tuple[tuple[str, list[Row]], ...] = (
             ("clear_ready", self.clear_ready),
@@ -244,14 +257,23 @@ class Writes:
                 await connection.fetch(sql(name), *columns.arrays(rows))
         for write in self._of(_ALONE, low, high):
             await connection.fetch(sql(write.name), *write.values)
-        await together.send(connection, sql, self._of(TOGETHER, low, high))
+        with starts.inserting():
+            await together.send(connection, sql, self._of(TOGETHER, low, high))
         if self.messages:
             self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
+
+    def _start_together(self) -> bool:
+        """Whether the new runs are few and none has ended: the statement that writes its end would not see its row."""
+        return len(self.started) <= _FEW_STARTS and all(one.effects.run.status not in TERMINAL for one in self.started)
 
     def _of(self, names: Sequence[str], low: UUID, high: UUID) -> list[Write]:
         """What there is to write for some of the blocks."""
         bounds = (low, high)
-        blocks: dict[str, tuple[list[Row], tuple[object, ...]]] = {
+        new_runs, open_runs = starts.rows_of(self.started if "insert_runs" in names else ())
+        endings = [()] if self.endings else []
+        blocks: dict[str, tuple[Sequence[Row], tuple[object, ...]]] = {
+            "insert_runs": (new_runs, ()),
+            "insert_open_runs": (open_runs, ()),
             "advance_runs": (self.steps, bounds),
             "settle_tasks": (self.ends, bounds),
             "update_runs": (self.runs, bounds),
@@ -264,12 +286,14 @@ class Writes:
             "insert_signals": (self.signals, ()),
             "consume_signals": (self.consumed, (self.now, *bounds)),
             "insert_history": (self.history, ()),
-            "insert_endings": (self.endings, bounds),
             "queue_projection": (self.projections, ()),
             "delete_open_runs": ([(run,) for run in self.closed], ()),
+            "ended_runs": (self.endings, bounds),
+            "insert_labels": (endings, ()),
+            "insert_endings": (endings, ()),
         }
         return [
-            Write(name, (*columns.arrays(rows), *extra), len(rows) if name in AT_PLACES else 0)
+            Write(name, (*columns.arrays(rows), *extra), len(rows) if name in COUNTED else 0)
             for name, (rows, extra) in blocks.items()
             if rows and name in names
         ]

@@ -248,36 +248,40 @@ SELECT unnest($1::uuid[]), unnest($2::int[]), unnest($3::int[]), unnest($4::time
     unnest($6::int[]), unnest($7::int[]), unnest($8::text[]), unnest($9::text[]), unnest($10::text[]), unnest($11::json[]),
     unnest($12::json[]);
 
--- name: insert_endings
+-- name: ended_runs
 -- hot: pruned
--- What lists look for is copied from the run's own row, which is not read otherwise; a row a label, as readers make it.
-WITH new AS (
-    SELECT ended.*, run.started_by, run.tags, run.attributes
-    FROM (
-        SELECT unnest($1::uuid[]) AS run_id, unnest($2::timestamptz[]) AS finished_at, unnest($3::int[]) AS generation,
-        unnest($4::int[]) AS seq, unnest($5::text[]) AS status, unnest($6::text[]) AS namespace,
-        unnest($7::text[]) AS definition, unnest($8::text[]) AS name, unnest($9::text[]) AS reason
-    ) AS ended
-    CROSS JOIN LATERAL (
-        SELECT started_by, tags, attributes FROM :"schema".workflow_runs AS row
-        WHERE row.id = ended.run_id AND row.id BETWEEN $10 AND $11
-        LIMIT 1
-    ) AS run
-    WHERE ended.run_id BETWEEN $10 AND $11
-), labelled AS (
-    INSERT INTO :"schema".run_labels (run_id, label, status)
-    SELECT new.run_id, ('x' || left(md5(label.text), 16))::bit(64)::bigint, new.status
-    FROM new
-    CROSS JOIN LATERAL (
-        SELECT '#' || tag AS text FROM jsonb_array_elements_text(new.tags) AS tag
-        UNION ALL
-        SELECT key || '=' || value FROM jsonb_each_text(new.attributes)
-    ) AS label
-    WHERE new.tags IS NOT NULL OR new.attributes IS NOT NULL
-)
+-- What lists look for is copied from the run's own row, which is not read otherwise, to the two that follow.
+SELECT ended.*, run.started_by, run.tags, run.attributes
+FROM (
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::timestamptz[]) AS finished_at, unnest($3::int[]) AS generation,
+    unnest($4::int[]) AS seq, unnest($5::text[]) AS status, unnest($6::text[]) AS namespace,
+    unnest($7::text[]) AS definition, unnest($8::text[]) AS name, unnest($9::text[]) AS reason
+) AS ended
+CROSS JOIN LATERAL (
+    SELECT started_by, tags, attributes FROM :"schema".workflow_runs AS row
+    WHERE row.id = ended.run_id AND row.id BETWEEN $10 AND $11
+    LIMIT 1
+) AS run
+WHERE ended.run_id BETWEEN $10 AND $11;
+
+-- name: insert_labels
+-- utility: reads ended_runs, with which it is sent
+-- A row a label, as readers make it.
+INSERT INTO :"schema".run_labels (run_id, label, status)
+SELECT ended_runs.run_id, ('x' || left(md5(label.text), 16))::bit(64)::bigint, ended_runs.status
+FROM ended_runs
+CROSS JOIN LATERAL (
+    SELECT '#' || tag AS text FROM jsonb_array_elements_text(ended_runs.tags) AS tag
+    UNION ALL
+    SELECT key || '=' || value FROM jsonb_each_text(ended_runs.attributes)
+) AS label
+WHERE ended_runs.tags IS NOT NULL OR ended_runs.attributes IS NOT NULL;
+
+-- name: insert_endings
+-- utility: reads ended_runs, with which it is sent
 INSERT INTO :"schema".run_endings
     (run_id, finished_at, generation, seq, status, namespace, definition, name, reason, started_by)
-SELECT run_id, finished_at, generation, seq, status, namespace, definition, name, reason, started_by FROM new;
+SELECT run_id, finished_at, generation, seq, status, namespace, definition, name, reason, started_by FROM ended_runs;
 
 -- name: delete_open_runs
 -- hot: queue
