@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from e2e.cluster import PodCluster
+from e2e.cluster import ClusterError, PodCluster
 
 SHELL_IMAGE = "partita.local/pause:1"
 WAIT_SECONDS = 90
@@ -58,5 +58,17 @@ def run_to_end(node: PodCluster, namespace: str, made: Object) -> str:
     """Create a pod, wait until it has succeeded, and return its log."""
     name = made["metadata"]["name"]
     apply(node, namespace, made)
-    wait_for(node, namespace, f"pod/{name}", "jsonpath={.status.phase}=Succeeded")
+    try:
+        wait_for(node, namespace, f"pod/{name}", "jsonpath={.status.phase}=Succeeded")
+    except ClusterError as error:
+        raise ClusterError(f"{error}; its state and log:\n{explain(node, namespace, name)}") from error
     return node.run_kubectl("logs", "-n", namespace, name)
+
+
+def explain(node: PodCluster, namespace: str, name: str) -> str:
+    """Return what Kubernetes tells about a pod, and what the pod wrote as far as it came."""
+    told = node.run_kubectl("describe", "pod", "-n", namespace, name)
+    try:
+        return told + node.run_kubectl("logs", "-n", namespace, name)
+    except ClusterError as error:
+        return f"{told}{error}"

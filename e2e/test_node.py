@@ -73,7 +73,7 @@ def test_services_are_reached_by_name_and_by_address(node: PodCluster, node_name
     serve(node, node_namespace)
     address = node.kubectl_json("get", "service", "web", "-n", node_namespace)["spec"]["clusterIP"]
     names = ("web", f"web.{node_namespace}", f"web.{node_namespace}.svc", f"web.{node_namespace}.svc.cluster.local")
-    script = "".join(f"wget -q -T 20 -O - http://{name}/\n" for name in (*names, address))
+    script = "".join(f"wget -q -O - http://{name}/\n" for name in (*names, address))
     assert run_to_end(node, node_namespace, pod("asks", script)) == "served\n" * 5
 
 
@@ -86,7 +86,7 @@ def test_a_service_is_reached_from_outside(node: PodCluster, node_namespace: str
 
 
 def test_a_pod_reaches_the_api_and_has_a_token_of_its_own(node: PodCluster, node_namespace: str) -> None:
-    script = "nc -z kubernetes.default.svc 443; cat /var/run/secrets/kubernetes.io/serviceaccount/token"
+    script = "nc -w 20 kubernetes.default.svc 443 </dev/null; cat /var/run/secrets/kubernetes.io/serviceaccount/token"
     token = run_to_end(node, node_namespace, pod("asks", script))
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
     answer = json.loads(node.run_kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(review)))

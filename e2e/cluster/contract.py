@@ -128,7 +128,10 @@ class PodCluster(Cluster):
 
     @abc.abstractmethod
     def reach(self, namespace: str, service: str, port: int) -> contextlib.AbstractContextManager[int]:
-        """Give the port of loopback that leads to a Service's port, for as long as the block lasts."""
+        """Give the port of loopback that leads to a Service's port, for as long as the block lasts.
+
+        Waits until the Service takes connections; raises ClusterError when it does not after a minute.
+        """
 
     def run_helm(self, *arguments: str, seconds: float = HELM_SECONDS, program: Path | None = None) -> str:
         """Run Helm 4, or `program`, and return what it prints; raises ClusterError with its message when it fails.

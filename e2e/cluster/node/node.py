@@ -43,6 +43,7 @@ CLIENTS = {
 }
 """Client → the subject of its certificate, which Kubernetes's own roles (and, for names, ours) give rights to."""
 NODE_SECONDS = 90.0
+SERVICE_SECONDS = 60.0
 IMPORT_SECONDS = 300.0
 
 
@@ -125,9 +126,12 @@ class Node(ControlPlane, PodCluster):
 
     @contextlib.contextmanager
     def reach(self, namespace: str, service: str, port: int) -> Iterator[int]:
-        found = self.kubectl_json("get", "service", service, "--namespace", namespace)
+        address = self.kubectl_json("get", "service", service, "--namespace", namespace)["spec"]["clusterIP"]
+        connect = (str(requirements.BUSYBOX), "nc", "-w", "2", address, str(port))
+        what = f"service {namespace}/{service}: takes connections on port {port}"
+        wait_until(lambda: self._succeeds(*connect), what, seconds=SERVICE_SECONDS, every=0.2)
         local = free_ports(1)[0]
-        program = self._forward(local, found["spec"]["clusterIP"], port)
+        program = self._forward(local, address, port)
         try:
             yield local
         finally:
