@@ -172,7 +172,6 @@ class Maker:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and bounds so small that a list of few runs needs many."""
     monkeypatch.setattr(candidates, "_MOST", 5)
-    monkeypatch.setattr(candidates, "_MOST_MERGED", 4)
     monkeypatch.setattr(candidates, "_FEW", 1)
     monkeypatch.setattr(candidates, "LOOKED_AT", 7)
     monkeypatch.setattr(lists, "_SPARE", 1)
@@ -259,16 +258,20 @@ async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
     runs = [Run(make_id(to_milliseconds(now) + n, n), "Running", started_by="ann") for n in range(30)]
     for run in runs:
         await write(database, run)
-    fetch = Database.fetch
 
-    async def slow(self: Database, name: str, *values: object) -> Any:
+    def slow(read: Any) -> Any:
         """A run ends after each look."""
-        rows = await fetch(self, name, *values)
-        if name in {"list_open_runs", "list_person"}:
-            await _finish_one(database, runs)
-        return rows
 
-    monkeypatch.setattr(Database, "fetch", slow)
+        async def looked(self: Database, name: str, *values: object) -> Any:
+            found = await read(self, name, *values)
+            if name in {"list_open_runs", "list_person"}:
+                await _finish_one(database, runs)
+            return found
+
+        return looked
+
+    monkeypatch.setattr(Database, "fetch", slow(Database.fetch))
+    monkeypatch.setattr(Database, "fetchval", slow(Database.fetchval))
     monkeypatch.setattr(lists, "ROWS", 1_000)
     query = RunFilter(started_by="ann")
     assert await listed(database, query) == expected(runs, query)

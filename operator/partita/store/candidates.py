@@ -28,18 +28,34 @@ from partita.store.views import RunFilter
 LOOKED_AT: Final = 10_000
 """Unfinished runs that are looked at for a window; there is no index over them."""
 _GROWTH: Final = 4
-_MOST: Final = 1_000
+_MOST: Final = 2_000
 """Ids of a window."""
-_MOST_MERGED: Final = 200
-"""Ids of a window that is merged from many places of an index."""
 _FEW: Final = 100
 """So many candidates are looked up one by one rather than compared with a further window of another stream."""
-_DENSE: Final = 8
+_DENSE: Final = 12
 """A stream of so many times as many ids as the rarest is not read on: to look a run up costs as much as so many ids."""
+_DENSE_MERGED: Final = 6
+"""The same for a stream that is merged from many places of an index."""
 _LABELS: Final = 5
 """Tags and attributes that are streams of their own; of more the row decides."""
 Id: TypeAlias = bytes
 """Of a run. Bytes order as ids do, and cost a fifth."""
+
+
+def split(window: bytes | None, most: int) -> list[Id]:
+    """The newest ids of a window, in order."""
+    found = [window[at : at + 16] for at in range(0, len(window), 16)] if window else []
+    found.sort(reverse=True)
+    return found[:most]
+
+
+def before(ids: Sequence[Id], edge: Id) -> int:
+    """How many of these ids, which are in order, are as new as ``edge`` or newer."""
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if ids[middle] >= edge else (low, middle)
+    return low
 
 
 @dataclass(slots=True)
@@ -51,11 +67,11 @@ class Stream:
     values: tuple[object, ...] = ()
     size: int = 100
     """Ids of the next window."""
-    most: int = _MOST
     merged: bool = False
-    """Whether an id costs many times as much as usual."""
+    """Whether it comes from many places of an index."""
     ids: list[Id] = field(default_factory=list)
     known: set[Id] = field(default_factory=set)
+    """The same, and others that have been dealt with."""
     reach: Id = b""
     """Every id of the stream from here on is known, as far as the last reset."""
     dense: bool = False
@@ -69,15 +85,14 @@ class Stream:
 
     def drop(self, high: Id) -> None:
         """Forget ids that have been dealt with: those from ``high`` on."""
-        self.ids = [run_id for run_id in self.ids if run_id < high]
-        self.known = set(self.ids)
+        del self.ids[: before(self.ids, high)]
         self.reach = min(self.reach, high)
 
     async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
-        rows = await database.fetch(self.block, *self._window(low), *self.values)
-        self._add([row[0] for row in rows])
-        self.reach = rows[-1][0] if len(rows) >= self.size else low
+        found = split(await database.fetchval(self.block, *self._window(low), *self.values), self.size)
+        self._add(found)
+        self.reach = found[-1] if len(found) >= self.size else low
         self._grow()
 
     def _window(self, low: Id) -> tuple[UUID, UUID, int]:
@@ -89,7 +104,7 @@ class Stream:
         self.fetched += len(found)
 
     def _grow(self) -> None:
-        self.size = max(self.size, min(self.size * _GROWTH, self.most))
+        self.size = max(self.size, min(self.size * _GROWTH, _MOST))
 
 
 @dataclass(slots=True)
@@ -132,7 +147,7 @@ def streams(query: RunFilter, size: int, months: Sequence[Month]) -> Streams:
             return Streams((Stream("list_all", (), size),), ())
         ended = (_merged("list_ended", (ends,), size, months),)
     if len(ended) > 1:  # of which one run in many has what the others have
-        ended = tuple(replace(stream, size=min(stream.most, size * _GROWTH)) for stream in ended)
+        ended = tuple(replace(stream, size=max(size, min(_MOST, size * _GROWTH))) for stream in ended)
     indexed = [stream for stream in ended if stream.block in {"list_person", "list_label"}]
     old = (Stream("list_unlisted", (), size),) if indexed else ()
     return Streams(ended, opened + old)
@@ -168,7 +183,7 @@ def _ended(query: RunFilter, ends: list[str], size: int, months: Sequence[Month]
 
 def _merged(block: str, values: tuple[object, ...], size: int, months: Sequence[Month]) -> Stream:
     bounds = ([month.lower for month in months], [month.upper for month in months])
-    return Stream(block, (*values, *bounds), size, max(size, _MOST_MERGED), merged=True)
+    return Stream(block, (*values, *bounds), size, merged=True)
 
 
 def _labels(query: RunFilter) -> list[str]:
@@ -214,7 +229,7 @@ async def _step(database: Database, chosen: Streams, bottom: Id, top: Id) -> tup
         reach = max(reach, rarest.reach)
         found = await _common(database, chosen.all_of, rarest, bottom, reach)
     for stream in chosen.any_of:
-        found.update(run_id for run_id in stream.ids if reach <= run_id < top)
+        found.update(stream.ids[before(stream.ids, top) : before(stream.ids, reach)])
     for stream in (*chosen.all_of, *chosen.any_of):
         stream.drop(reach)
     return found, reach
@@ -238,15 +253,16 @@ async def _rarest(database: Database, every: tuple[Stream, ...], bottom: Id, top
 
 async def _common(database: Database, every: tuple[Stream, ...], rarest: Stream, bottom: Id, reach: Id) -> set[Id]:
     """What the rarest stream has down to ``reach`` and every other one has, or may have."""
-    found = {run_id for run_id in rarest.ids if run_id >= reach}
-    for stream in every:
+    found = set(rarest.ids[: before(rarest.ids, reach)])
+    for stream in sorted(every, key=lambda each: each.reach):  # the rarer, the more an entry strikes out
         if stream is rarest:
             continue
         decided = {run_id for run_id in found if run_id >= stream.reach}
         for _ in range(_DENSE):
             if len(found) - len(decided) <= _FEW or stream.reach <= reach or stream.dense:
                 break
-            stream.dense = stream.merged or (bool(stream.ids) and len(decided) * _DENSE < len(found))
+            most = _DENSE_MERGED if stream.merged else _DENSE
+            stream.dense = bool(stream.ids) and len(decided) * most < len(found)
             if not stream.dense:
                 await stream.read(database, bottom)
                 decided = {run_id for run_id in found if run_id >= stream.reach}

@@ -45,8 +45,8 @@ async def _step(connection: Connection, sql: Sql, most: int) -> int:
     # Processes take turns: two that fill in the same rows would wait for each other.
     await connection.execute("SELECT pg_advisory_xact_lock($1)", advisory_key(sql.schema, "lists"))
     done = len(await connection.fetch(sql("list_fill_open"), most))
-    newest = await connection.fetch(sql("list_unlisted"), _FIRST, _LAST, 1)
+    newest = await connection.fetchval(sql("list_unlisted"), _FIRST, _LAST, 1)
     if newest and done < most:
-        month = Month.of(UUID(bytes=newest[0][0]))
+        month = Month.of(UUID(bytes=newest))
         done += len(await connection.fetch(sql("list_fill"), month.lower, month.upper, most - done))
     return done

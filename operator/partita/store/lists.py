@@ -21,7 +21,7 @@ from partita.store.views import RunCount, RunFilter, RunPage, RunView
 ROWS: Final = 1_000
 """Rows of runs that a page looks at; of children 10,000, as each belongs to the run that is asked about."""
 CHILD_ROWS: Final = 10_000
-IDS: Final = 8_000
+IDS: Final = 12_000
 """Entries of indexes that a page reads; with so many rows, what 20 ms suffice for."""
 _AHEAD_MS: Final = 32 * 86_400_000
 """Runs are dated at most so far ahead of the database's clock."""
@@ -36,18 +36,24 @@ _LAST: Final = UUID(int=(1 << 128) - 1)
 async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cursor: UUID | None = None) -> RunPage:
     """The next page of runs, newest first, at most ``limit``."""
     found: list[RunView] = []
+    waiting: list[UUID] = []
     rows, most = 0, max(CHILD_ROWS if query.parent else ROWS, 2 * limit)
     low, high = _range(query, cursor)
     chosen = streams(query, limit + _SPARE, await _months(database, query, low, high))
     async for ids, reach in candidates(database, chosen, low, high):
-        for part in _parts(ids, limit + _SPARE):
+        waiting += ids
+        last = reach <= low or chosen.fetched >= max(IDS, 2 * limit)
+        if not last and len(waiting) < limit - len(found):
+            continue
+        for part in _parts(waiting, limit + _SPARE):
             found += await _rows(database, query, part)
             rows += len(part)
             if len(found) >= limit:
                 return RunPage(tuple(found[:limit]), found[limit - 1].id)
             if rows >= most:
                 return RunPage(tuple(found), part[-1])
-        if chosen.fetched >= max(IDS, 2 * limit) and reach > low:
+        waiting = []
+        if last and reach > low:
             return RunPage(tuple(found), reach)
     return RunPage(tuple(found), None)
 

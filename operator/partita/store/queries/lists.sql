@@ -1,9 +1,10 @@
 -- Lists of runs: where the ids come from, and the rows that are shown (see lists.py).
 --
--- Each list_… that gives ids gives at most $3 between $1 (included) and $2 (excluded), newest first, as bytes, which
--- compare as ids do and cost the client a fifth. Each reads an index whose columns before the run are known, so that the
--- ids it wants stand side by side; months are read one after the other, from the newest, until there are enough. Statuses
--- ($4) are those of ends. Each is read by itself, the first one to its end, the others no further down than that.
+-- Each list_… that gives ids gives those between $1 (included) and $2 (excluded) that are the newest $3, as one value: 16
+-- bytes an id, which compare as ids do and cost both sides a fraction of what as many rows cost. Each reads an index whose
+-- columns before the run are known, so that the ids it wants stand side by side; months are read one after the other, from
+-- the newest, until there are enough. Statuses ($4) are those of ends. Each is read by itself, the first one to its end,
+-- the others no further down than that; who reads the value puts them in order, and leaves out what is too much.
 
 -- name: list_months
 -- Months that have ends, newest first. $1 is the schema.
@@ -36,16 +37,22 @@ LIMIT $3
 
 -- name: list_all
 -- Whatever they are, runs of subflows too.
-SELECT uuid_send(id) FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+SELECT string_agg(uuid_send(id), '') FROM (
+    SELECT id FROM :"schema".workflow_runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+) AS found
 
 -- name: list_children
 -- Children of run $4, those of subflows too.
-SELECT uuid_send(id) FROM :"schema".workflow_runs WHERE parent_id = $4 AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+SELECT string_agg(uuid_send(id), '') FROM (
+    SELECT id FROM :"schema".workflow_runs WHERE parent_id = $4 AND id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
+) AS found
 
 -- name: list_unlisted
 -- Ends that nobody has written down who started the run for.
-SELECT uuid_send(run_id) FROM :"schema".run_endings
-WHERE started_by IS NULL AND run_id >= $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3
+SELECT string_agg(uuid_send(id), '') FROM (
+    SELECT run_id AS id FROM :"schema".run_endings
+    WHERE started_by IS NULL AND run_id >= $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3
+) AS found
 
 -- name: list_place
 -- Of definition $6 in namespace $5.
@@ -55,10 +62,9 @@ WITH first AS MATERIALIZED (
       AND row.run_id >= $1 AND row.run_id < $2
     ORDER BY row.run_id DESC LIMIT $3
 ), floor AS MATERIALIZED (
-    SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT id FROM first ORDER BY id LIMIT 1) END AS id FROM first
+    SELECT greatest($1, (SELECT id FROM first OFFSET $3 - 1 LIMIT 1)) AS id
 )
-SELECT uuid_send(ending.id)
-FROM (
+SELECT string_agg(uuid_send(id), '') FROM (
     SELECT id FROM first
     UNION ALL
     SELECT rest.id
@@ -70,9 +76,7 @@ FROM (
           AND row.run_id >= $1 AND row.run_id >= floor.id AND row.run_id < $2
         ORDER BY row.run_id DESC LIMIT $3
     ) AS rest
-) AS ending
-ORDER BY ending.id DESC
-LIMIT $3
+) AS found
 
 -- name: list_person
 -- Started by $5.
@@ -82,10 +86,9 @@ WITH first AS MATERIALIZED (
       AND row.run_id >= $1 AND row.run_id < $2
     ORDER BY row.run_id DESC LIMIT $3
 ), floor AS MATERIALIZED (
-    SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT id FROM first ORDER BY id LIMIT 1) END AS id FROM first
+    SELECT greatest($1, (SELECT id FROM first OFFSET $3 - 1 LIMIT 1)) AS id
 )
-SELECT uuid_send(ending.id)
-FROM (
+SELECT string_agg(uuid_send(id), '') FROM (
     SELECT id FROM first
     UNION ALL
     SELECT rest.id
@@ -97,9 +100,7 @@ FROM (
           AND row.run_id >= $1 AND row.run_id >= floor.id AND row.run_id < $2
         ORDER BY row.run_id DESC LIMIT $3
     ) AS rest
-) AS ending
-ORDER BY ending.id DESC
-LIMIT $3
+) AS found
 
 -- name: list_label
 -- With the tag #tag or the attribute name=value.
@@ -109,10 +110,9 @@ WITH first AS MATERIALIZED (
       AND row.run_id >= $1 AND row.run_id < $2
     ORDER BY row.run_id DESC LIMIT $3
 ), floor AS MATERIALIZED (
-    SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT id FROM first ORDER BY id LIMIT 1) END AS id FROM first
+    SELECT greatest($1, (SELECT id FROM first OFFSET $3 - 1 LIMIT 1)) AS id
 )
-SELECT uuid_send(ending.id)
-FROM (
+SELECT string_agg(uuid_send(id), '') FROM (
     SELECT id FROM first
     UNION ALL
     SELECT rest.id
@@ -124,163 +124,228 @@ FROM (
           AND row.run_id >= $1 AND row.run_id >= floor.id AND row.run_id < $2
         ORDER BY row.run_id DESC LIMIT $3
     ) AS rest
-) AS ending
-ORDER BY ending.id DESC
-LIMIT $3
+) AS found
 
 -- name: list_namespace
 -- Of namespace $5, in the months from $6 to $7, the newest first. In each, its definitions are walked through from one
--- entry of the index to the next; then the newest runs are read of those that have the newest, which bound each other.
-SELECT uuid_send(found.id)
-FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
-CROSS JOIN LATERAL (
-    WITH RECURSIVE place AS (
-        SELECT wanted.status, first.definition
-        FROM unnest($4::text[]) AS wanted (status)
-        CROSS JOIN LATERAL (
-            SELECT definition FROM :"schema".run_endings AS row
-            WHERE row.status = wanted.status AND row.namespace = $5 AND row.run_id >= month.lower AND row.run_id < month.upper
-            ORDER BY row.definition LIMIT 1
-        ) AS first
-        UNION ALL
-        SELECT place.status, next.definition
-        FROM place
-        CROSS JOIN LATERAL (
-            SELECT definition FROM :"schema".run_endings AS row
-            WHERE row.status = place.status AND row.namespace = $5 AND row.definition > place.definition
-              AND row.run_id >= month.lower AND row.run_id < month.upper
-            ORDER BY row.definition LIMIT 1
-        ) AS next
-    ), head AS (
-        SELECT place.status, place.definition, newest.run_id
-        FROM place
-        CROSS JOIN LATERAL (
-            SELECT run_id FROM :"schema".run_endings AS row
-            WHERE row.status = place.status AND row.namespace = $5 AND row.definition = place.definition
-              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
-            ORDER BY row.run_id DESC LIMIT 1
-        ) AS newest
-        ORDER BY newest.run_id DESC
-        LIMIT $3
-    ), floor AS (
-        SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT run_id FROM head ORDER BY run_id LIMIT 1) END AS id FROM head
-    )
-    SELECT ending.id
-    FROM floor
-    CROSS JOIN head
+-- entry of the index to the next; then the newest runs are read of those that have the newest. The one
+-- that seems to have most, going by its eighth, is read first, and the others no further down than that.
+SELECT string_agg(uuid_send(id), '') FROM (
+    SELECT found.id
+    FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
     CROSS JOIN LATERAL (
-        SELECT run_id AS id FROM :"schema".run_endings AS row
-        WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
-          AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
-          AND row.run_id >= floor.id
-        ORDER BY row.run_id DESC LIMIT $3
-    ) AS ending
-    ORDER BY ending.id DESC
+        WITH RECURSIVE place AS (
+            SELECT wanted.status, first.definition
+            FROM unnest($4::text[]) AS wanted (status)
+            CROSS JOIN LATERAL (
+                SELECT definition FROM :"schema".run_endings AS row
+                WHERE row.status = wanted.status AND row.namespace = $5 AND row.run_id >= month.lower AND row.run_id < month.upper
+                ORDER BY row.definition LIMIT 1
+            ) AS first
+            UNION ALL
+            SELECT place.status, next.definition
+            FROM place
+            CROSS JOIN LATERAL (
+                SELECT definition FROM :"schema".run_endings AS row
+                WHERE row.status = place.status AND row.namespace = $5 AND row.definition > place.definition
+                  AND row.run_id >= month.lower AND row.run_id < month.upper
+                ORDER BY row.definition LIMIT 1
+            ) AS next
+        ), head AS (
+            SELECT place.status, place.definition, newest.run_id
+            FROM place
+            CROSS JOIN LATERAL (
+                SELECT run_id FROM :"schema".run_endings AS row
+                WHERE row.status = place.status AND row.namespace = $5 AND row.definition = place.definition
+                  AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                ORDER BY row.run_id DESC LIMIT 1
+            ) AS newest
+            ORDER BY newest.run_id DESC
+            LIMIT $3
+        ), densest AS (
+            SELECT head.status, head.definition
+            FROM (SELECT * FROM head ORDER BY run_id DESC LIMIT 60) AS head
+            CROSS JOIN LATERAL (
+                SELECT run_id FROM :"schema".run_endings AS row
+                WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
+                  AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                ORDER BY row.run_id DESC OFFSET 7 LIMIT 1
+            ) AS eighth
+            ORDER BY eighth.run_id DESC
+            LIMIT 1
+        ), floor AS (
+            SELECT greatest($1, (SELECT run_id FROM head ORDER BY run_id DESC OFFSET $3 - 1 LIMIT 1), (
+                SELECT last.run_id
+                FROM densest AS head
+                CROSS JOIN LATERAL (
+                    SELECT run_id FROM :"schema".run_endings AS row
+                    WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
+                      AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                    ORDER BY row.run_id DESC OFFSET $3 - 1 LIMIT 1
+                ) AS last
+            )) AS id
+        )
+        SELECT ending.id
+        FROM floor
+        CROSS JOIN head
+        CROSS JOIN LATERAL (
+            SELECT run_id AS id FROM :"schema".run_endings AS row
+            WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
+              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+              AND row.run_id >= floor.id
+            ORDER BY row.run_id DESC LIMIT $3
+        ) AS ending
+        ORDER BY ending.id DESC
+        LIMIT $3
+    ) AS found
     LIMIT $3
-) AS found
-LIMIT $3
+) AS newest
 
 -- name: list_definition
 -- Of definition $5 in every namespace, in the same way.
-SELECT uuid_send(found.id)
-FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
-CROSS JOIN LATERAL (
-    WITH RECURSIVE place AS (
-        SELECT wanted.status, first.namespace
-        FROM unnest($4::text[]) AS wanted (status)
-        CROSS JOIN LATERAL (
-            SELECT namespace FROM :"schema".run_endings AS row
-            WHERE row.status = wanted.status AND row.run_id >= month.lower AND row.run_id < month.upper
-            ORDER BY row.namespace LIMIT 1
-        ) AS first
-        UNION ALL
-        SELECT place.status, next.namespace
-        FROM place
-        CROSS JOIN LATERAL (
-            SELECT namespace FROM :"schema".run_endings AS row
-            WHERE row.status = place.status AND row.namespace > place.namespace
-              AND row.run_id >= month.lower AND row.run_id < month.upper
-            ORDER BY row.namespace LIMIT 1
-        ) AS next
-    ), head AS (
-        SELECT place.status, place.namespace, newest.run_id
-        FROM place
-        CROSS JOIN LATERAL (
-            SELECT run_id FROM :"schema".run_endings AS row
-            WHERE row.status = place.status AND row.definition = $5 AND row.namespace = place.namespace
-              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
-            ORDER BY row.run_id DESC LIMIT 1
-        ) AS newest
-        ORDER BY newest.run_id DESC
-        LIMIT $3
-    ), floor AS (
-        SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT run_id FROM head ORDER BY run_id LIMIT 1) END AS id FROM head
-    )
-    SELECT ending.id
-    FROM floor
-    CROSS JOIN head
+SELECT string_agg(uuid_send(id), '') FROM (
+    SELECT found.id
+    FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
     CROSS JOIN LATERAL (
-        SELECT run_id AS id FROM :"schema".run_endings AS row
-        WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
-          AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
-          AND row.run_id >= floor.id
-        ORDER BY row.run_id DESC LIMIT $3
-    ) AS ending
-    ORDER BY ending.id DESC
+        WITH RECURSIVE place AS (
+            SELECT wanted.status, first.namespace
+            FROM unnest($4::text[]) AS wanted (status)
+            CROSS JOIN LATERAL (
+                SELECT namespace FROM :"schema".run_endings AS row
+                WHERE row.status = wanted.status AND row.run_id >= month.lower AND row.run_id < month.upper
+                ORDER BY row.namespace LIMIT 1
+            ) AS first
+            UNION ALL
+            SELECT place.status, next.namespace
+            FROM place
+            CROSS JOIN LATERAL (
+                SELECT namespace FROM :"schema".run_endings AS row
+                WHERE row.status = place.status AND row.namespace > place.namespace
+                  AND row.run_id >= month.lower AND row.run_id < month.upper
+                ORDER BY row.namespace LIMIT 1
+            ) AS next
+        ), head AS (
+            SELECT place.status, place.namespace, newest.run_id
+            FROM place
+            CROSS JOIN LATERAL (
+                SELECT run_id FROM :"schema".run_endings AS row
+                WHERE row.status = place.status AND row.definition = $5 AND row.namespace = place.namespace
+                  AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                ORDER BY row.run_id DESC LIMIT 1
+            ) AS newest
+            ORDER BY newest.run_id DESC
+            LIMIT $3
+        ), densest AS (
+            SELECT head.status, head.namespace
+            FROM (SELECT * FROM head ORDER BY run_id DESC LIMIT 60) AS head
+            CROSS JOIN LATERAL (
+                SELECT run_id FROM :"schema".run_endings AS row
+                WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
+                  AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                ORDER BY row.run_id DESC OFFSET 7 LIMIT 1
+            ) AS eighth
+            ORDER BY eighth.run_id DESC
+            LIMIT 1
+        ), floor AS (
+            SELECT greatest($1, (SELECT run_id FROM head ORDER BY run_id DESC OFFSET $3 - 1 LIMIT 1), (
+                SELECT last.run_id
+                FROM densest AS head
+                CROSS JOIN LATERAL (
+                    SELECT run_id FROM :"schema".run_endings AS row
+                    WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
+                      AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                    ORDER BY row.run_id DESC OFFSET $3 - 1 LIMIT 1
+                ) AS last
+            )) AS id
+        )
+        SELECT ending.id
+        FROM floor
+        CROSS JOIN head
+        CROSS JOIN LATERAL (
+            SELECT run_id AS id FROM :"schema".run_endings AS row
+            WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
+              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+              AND row.run_id >= floor.id
+            ORDER BY row.run_id DESC LIMIT $3
+        ) AS ending
+        ORDER BY ending.id DESC
+        LIMIT $3
+    ) AS found
     LIMIT $3
-) AS found
-LIMIT $3
+) AS newest
 
 -- name: list_ended
 -- Of every definition, in the same way; the months are $5 to $6.
-SELECT uuid_send(found.id)
-FROM unnest($5::uuid[], $6::uuid[]) AS month (lower, upper)
-CROSS JOIN LATERAL (
-    WITH RECURSIVE place AS (
-        SELECT wanted.status, first.namespace, first.definition
-        FROM unnest($4::text[]) AS wanted (status)
-        CROSS JOIN LATERAL (
-            SELECT namespace, definition FROM :"schema".run_endings AS row
-            WHERE row.status = wanted.status AND row.run_id >= month.lower AND row.run_id < month.upper
-            ORDER BY row.namespace, row.definition LIMIT 1
-        ) AS first
-        UNION ALL
-        SELECT place.status, next.namespace, next.definition
-        FROM place
-        CROSS JOIN LATERAL (
-            SELECT namespace, definition FROM :"schema".run_endings AS row
-            WHERE row.status = place.status AND (row.namespace, row.definition) > (place.namespace, place.definition)
-              AND row.run_id >= month.lower AND row.run_id < month.upper
-            ORDER BY row.namespace, row.definition LIMIT 1
-        ) AS next
-    ), head AS (
-        SELECT place.status, place.namespace, place.definition, newest.run_id
-        FROM place
-        CROSS JOIN LATERAL (
-            SELECT run_id FROM :"schema".run_endings AS row
-            WHERE row.status = place.status AND row.namespace = place.namespace AND row.definition = place.definition
-              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
-            ORDER BY row.run_id DESC LIMIT 1
-        ) AS newest
-        ORDER BY newest.run_id DESC
-        LIMIT $3
-    ), floor AS (
-        SELECT CASE WHEN count(*) < $3 THEN $1 ELSE (SELECT run_id FROM head ORDER BY run_id LIMIT 1) END AS id FROM head
-    )
-    SELECT ending.id
-    FROM floor
-    CROSS JOIN head
+SELECT string_agg(uuid_send(id), '') FROM (
+    SELECT found.id
+    FROM unnest($5::uuid[], $6::uuid[]) AS month (lower, upper)
     CROSS JOIN LATERAL (
-        SELECT run_id AS id FROM :"schema".run_endings AS row
-        WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
-          AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
-          AND row.run_id >= floor.id
-        ORDER BY row.run_id DESC LIMIT $3
-    ) AS ending
-    ORDER BY ending.id DESC
+        WITH RECURSIVE place AS (
+            SELECT wanted.status, first.namespace, first.definition
+            FROM unnest($4::text[]) AS wanted (status)
+            CROSS JOIN LATERAL (
+                SELECT namespace, definition FROM :"schema".run_endings AS row
+                WHERE row.status = wanted.status AND row.run_id >= month.lower AND row.run_id < month.upper
+                ORDER BY row.namespace, row.definition LIMIT 1
+            ) AS first
+            UNION ALL
+            SELECT place.status, next.namespace, next.definition
+            FROM place
+            CROSS JOIN LATERAL (
+                SELECT namespace, definition FROM :"schema".run_endings AS row
+                WHERE row.status = place.status AND (row.namespace, row.definition) > (place.namespace, place.definition)
+                  AND row.run_id >= month.lower AND row.run_id < month.upper
+                ORDER BY row.namespace, row.definition LIMIT 1
+            ) AS next
+        ), head AS (
+            SELECT place.status, place.namespace, place.definition, newest.run_id
+            FROM place
+            CROSS JOIN LATERAL (
+                SELECT run_id FROM :"schema".run_endings AS row
+                WHERE row.status = place.status AND row.namespace = place.namespace AND row.definition = place.definition
+                  AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                ORDER BY row.run_id DESC LIMIT 1
+            ) AS newest
+            ORDER BY newest.run_id DESC
+            LIMIT $3
+        ), densest AS (
+            SELECT head.status, head.namespace, head.definition
+            FROM (SELECT * FROM head ORDER BY run_id DESC LIMIT 60) AS head
+            CROSS JOIN LATERAL (
+                SELECT run_id FROM :"schema".run_endings AS row
+                WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
+                  AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                ORDER BY row.run_id DESC OFFSET 7 LIMIT 1
+            ) AS eighth
+            ORDER BY eighth.run_id DESC
+            LIMIT 1
+        ), floor AS (
+            SELECT greatest($1, (SELECT run_id FROM head ORDER BY run_id DESC OFFSET $3 - 1 LIMIT 1), (
+                SELECT last.run_id
+                FROM densest AS head
+                CROSS JOIN LATERAL (
+                    SELECT run_id FROM :"schema".run_endings AS row
+                    WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
+                      AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+                    ORDER BY row.run_id DESC OFFSET $3 - 1 LIMIT 1
+                ) AS last
+            )) AS id
+        )
+        SELECT ending.id
+        FROM floor
+        CROSS JOIN head
+        CROSS JOIN LATERAL (
+            SELECT run_id AS id FROM :"schema".run_endings AS row
+            WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
+              AND row.run_id >= month.lower AND row.run_id < month.upper AND row.run_id >= $1 AND row.run_id < $2
+              AND row.run_id >= floor.id
+            ORDER BY row.run_id DESC LIMIT $3
+        ) AS ending
+        ORDER BY ending.id DESC
+        LIMIT $3
+    ) AS found
     LIMIT $3
-) AS found
-LIMIT $3
+) AS newest
 
 -- name: list_rows
 -- Those runs of $1 that the filter takes, newest first, each read in its month; a filter that is null takes every run, but
