@@ -15,17 +15,16 @@ from partita.store import fences, slices
 from partita.store.database import Connection, Database
 from partita.store.fences import Demand, LeaseFence
 from partita.store.opening import Asked, Opened, open_reports
-from partita.store.slices import AskedVersion, TaskRequest
+from partita.store.slices import TaskRequest
 from partita.store.sql import Sql
 from tests.engine.support import connected, lock_run
 from tests.store.records import insert, insert_run
 
 NODES: Final = ("a", "b", "c")
-DEFINITION: Final = UUID(int=9)
 
 
 async def stored(database: Database) -> tuple[list[UUID], list[LeaseFence]]:
-    """Runs with tasks, some of which are leased; a definition with a version that is deployed and one that is not."""
+    """Runs with tasks, some of which are leased."""
     now = await database.clock()
     runs = [make_id(to_milliseconds(now), number) for number in range(5)]
     leases = []
@@ -46,11 +45,6 @@ async def stored(database: Database) -> tuple[list[UUID], list[LeaseFence]]:
                 queue="q", type="t",
             )  # fmt: skip  # as above
             leases.append(lease)
-    for version in (1, 2):
-        await insert(
-            database, "workflow_definitions", id=DEFINITION, namespace="shop", name="order", version=version,
-            spec_json="{}", content_hash=str(version), deployed=version == 2, enabled=True, created_by="",
-        )  # fmt: skip  # as above
     return runs, leases
 
 
@@ -66,15 +60,13 @@ def asked_for(runs: list[UUID], leases: list[LeaseFence], order: random.Random) 
         for node in NODES
         if order.random() < 0.8
     ]
-    versions = [AskedVersion(DEFINITION, order.randint(1, 3), order.random() < 0.5) for _ in range(order.randint(0, 2))]
-    new = [] if order.random() < 0.5 else [uuid4(), *(run_id for run_id in runs if run_id not in existing)]
-    return Asked(existing, new, ended, tasks, versions)
+    return Asked(existing, ended, tasks)
 
 
 async def apart(connection: Connection, sql: Sql, asked: Asked) -> Opened:
     """What a statement a purpose answers."""
-    locked = await slices.lock_runs(connection, sql, asked.existing)
-    loaded = await slices.load_runs(connection, sql, [*asked.existing, *asked.new], asked.versions)
+    locked = await slices.lock_runs(connection, sql, asked.runs)
+    loaded = await slices.load_runs(connection, sql, asked.runs)
     leases = await fences.end_leases(connection, sql, asked.fences) if asked.fences else {}
     tasks = await slices.load_tasks(connection, sql, asked.tasks) if asked.tasks else []
     return Opened(loaded, locked, leases, tasks)
@@ -98,11 +90,11 @@ async def test_the_answers_are_those_of_a_statement_each(database: Database, see
         assert opened.leases == expected.leases
         assert by_place(opened) == by_place(expected)
         one, other = opened.loaded, expected.loaded
-        assert (one.runs, one.startable, one.paused, one.retention_floor, one.xid) == (
-            other.runs, other.startable, other.paused, other.retention_floor, other.xid,
+        assert (one.runs, one.paused, one.retention_floor, one.xid) == (
+            other.runs, other.paused, other.retention_floor, other.xid,
         )  # fmt: skip  # side by side
         assert other.now <= one.now
-        found += len(opened.locked) + len(opened.leases) + len(opened.tasks) + len(one.startable)
+        found += len(opened.locked) + len(opened.leases) + len(opened.tasks)
     assert found > 50
     await dedicated.close()
 
@@ -116,7 +108,7 @@ async def test_of_a_run_that_somebody_else_holds_nothing_is_touched(database: Da
     runs, leases = await stored(database)
     held, free = runs[:2]
     tasks = [TaskRequest(run_id, "a", 0, payload=True) for run_id in (held, free)]
-    asked = Asked([held, free], [], [lease for lease in leases if lease.run_id in {held, free}], tasks, [])
+    asked = Asked([held, free], [lease for lease in leases if lease.run_id in {held, free}], tasks)
     dedicated = database.dedicated("test")
     async with connected(settings) as other:
         await lock_run(other, held)

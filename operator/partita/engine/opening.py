@@ -60,18 +60,16 @@ async def begin(
 ) -> Opening:
     """Lock the runs that exist, skipping those that others hold unless ``wait``, and read them."""
     reports = [one.report for one in submissions if isinstance(one, Reported)]
+    if len(reports) == len(submissions) <= FEW and not wait:
+        return await _at_once(connection, sql, reports, known)
     starts = [one for one in submissions if isinstance(one, Start)]
-    if reports and len(reports) + len(starts) == len(submissions) <= FEW and not wait:
-        return await _at_once(connection, sql, reports, starts, known)
     existing = sorted({one.run_id for one in submissions if not isinstance(one, Start)})
     locked = await slices.lock_runs(connection, sql, existing, wait=wait) if existing else set()
     ids = [one.run_id for one in submissions]
     return Opening(await slices.load_runs(connection, sql, ids, versions_of(starts)), locked)
 
 
-async def _at_once(
-    connection: Connection, sql: Sql, reports: Sequence[Report], starts: Sequence[Start], known: KnownRuns
-) -> Opening:
+async def _at_once(connection: Connection, sql: Sql, reports: Sequence[Report], known: KnownRuns) -> Opening:
     """By one statement; runs that were changed under it, or that it did not see, are locked and read again."""
     by_run: dict[UUID, list[Report]] = {}
     for report in reports:
@@ -79,8 +77,7 @@ async def _at_once(
     wanted = {run_id: _ahead(run_id, of_run, known.definition(run_id)) for run_id, of_run in by_run.items()}
     tasks = [one for of_run in wanted.values() for one in of_run]
     fences = [fence_of(report) for report in reports]
-    new = [start.run_id for start in starts]
-    opened = await open_reports(connection, sql, Asked(sorted(by_run), new, fences, tasks, versions_of(starts)))
+    opened = await open_reports(connection, sql, Asked(sorted(by_run), fences, tasks))
     opening = Opening(opened.loaded, opened.locked, opened.leases)
     opening.asked = {run_id: wanted[run_id] for run_id in opened.locked}
     for run_id, task in opened.tasks:
@@ -109,4 +106,3 @@ async def _again(connection: Connection, sql: Sql, opening: Opening, ids: Sequen
     opening.locked |= await slices.lock_runs(connection, sql, ids)
     first, opening.loaded = opening.loaded, await slices.load_runs(connection, sql, ids)
     opening.loaded.runs |= first.runs
-    opening.loaded.startable = first.startable

@@ -16,7 +16,7 @@ which is the newest one, is the one that it saw. Why that is enough:
 - Whatever else is decided upon is read by later statements, under the lock, as ever.
 
 The clock is read after the statement's moment and therefore after the end of every transaction that it sees; nobody
-waits in it, so that it is not older than the lock by more than the statement takes. Runs that were changed meanwhile,
+waits in it, so that it is older than the locks by no more than the statement takes. Runs that were changed meanwhile,
 and those that were not seen, are read again by the separate statements: nothing of them was touched.
 
 Trade-off: it joins its parts without an index, so that it is for a few runs; large batches, and those that wait for a
@@ -33,11 +33,11 @@ from uuid import UUID
 from partita.domain.state.rows import TaskRow
 from partita.store.database import Connection, Record
 from partita.store.fences import EndedLease, EndedLeases, LeaseFence
-from partita.store.slices import AskedVersion, Loaded, TaskRequest, run_of, task_of
+from partita.store.slices import Loaded, TaskRequest, run_of, task_of
 from partita.store.sql import Sql
 
-_RUNS, _LEASES, _TASKS, _STARTABLE = 1, 2, 3, 4
-"""Parts of the answer, by the first column; the state is the first row."""
+_RUNS, _LEASES, _TASKS = 1, 2, 3
+"""Parts of the answer, by the first column."""
 _STATE: Final = slice(1, 6)
 _RUN: Final = slice(1, 44)
 """As in ``load_runs``: the state's columns stand before the run's own."""
@@ -45,21 +45,17 @@ _RUN_ID: Final = 7
 _UNMOVED: Final = 44
 _LEASE: Final = slice(45, 52)
 _TASK: Final = slice(52, 77)
-_VERSION: Final = slice(77, 79)
 
 
 @dataclass(slots=True)
 class Asked:
     """What one statement is to lock, end and read."""
 
-    existing: Sequence[UUID]
+    runs: Sequence[UUID]
     """Runs to lock."""
-    new: Sequence[UUID]
-    """Runs to be started, which may exist already."""
     fences: Sequence[LeaseFence]
     """Leases that end by their worker's word."""
     tasks: Sequence[TaskRequest]
-    versions: Sequence[AskedVersion]
 
 
 @dataclass(slots=True)
@@ -76,18 +72,15 @@ class Opened:
 
 async def open_reports(connection: Connection, sql: Sql, asked: Asked) -> Opened:
     """Lock, end and read what is asked for, as the transaction's first statement."""
-    ids = [*asked.existing, *asked.new]
-    state, *rows = await connection.fetch(
+    rows = await connection.fetch(
         sql("open_reports"),
-        asked.existing,
-        ids,
-        min(ids),
-        max(ids),
+        asked.runs,
+        min(asked.runs),
+        max(asked.runs),
         *_columns([fence[:5] for fence in asked.fences], 5),
         *_columns(asked.tasks, 4),
-        *_columns(asked.versions, 3),
     )
-    opened = Opened(Loaded(*state[_STATE]))
+    opened = Opened(Loaded(*rows[0][_STATE]))
     for row in rows:
         _sort(opened, row)
     return opened
@@ -111,5 +104,3 @@ def _sort(opened: Opened, row: Record) -> None:
         opened.leases[run_id, node, index, lease_id] = EndedLease(*lease)
     elif part == _TASKS and row[_TASK.start] is not None:
         opened.tasks.append((row[_TASK.start], task_of(row[_TASK])))
-    elif part == _STARTABLE and row[_VERSION.start] is not None:
-        opened.loaded.startable.add(row[_VERSION])

@@ -7,13 +7,12 @@
 -- transaction that changes a record of a run writes the run's row as well (Writes.add), so that its place tells. Leases
 -- are ended, and tasks read, of such runs alone. Of the others "unmoved" says what is the matter: false, changed
 -- meanwhile, and the lock is ours; null, somebody else holds it.
--- $1 runs to lock, $2 those and runs to be started, all of them from $3 to $4. Leases: $5 run_ids, $6 nodes, $7 indexes,
--- $8 attempts, $9 lease_ids. Tasks: $10 run_ids, $11 nodes, $12 indexes, $13 with payloads. Definitions that starts
--- take: $14 ids, $15 versions, $16 named exactly.
+-- $1 runs. Leases: $4 run_ids, $5 nodes, $6 indexes, $7 attempts, $8 lease_ids. Tasks: $9 run_ids, $10 nodes,
+-- $11 indexes, $12 with payloads. The state stands in each row, and each of the three parts has a row of nulls at least.
 -- For a few reports only: the join to "locked" reads all of it for each run.
 WITH locked AS MATERIALIZED (
     SELECT id, ctid AS place FROM :"schema".workflow_runs
-    WHERE id = ANY ($1::uuid[]) AND id BETWEEN $3 AND $4
+    WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
     ORDER BY id
     FOR NO KEY UPDATE SKIP LOCKED
 ),
@@ -27,14 +26,14 @@ seen AS MATERIALIZED (
            run.ctid = locked.place AS unmoved
     FROM :"schema".workflow_runs AS run
     LEFT JOIN locked ON locked.id = run.id
-    WHERE run.id = ANY ($2::uuid[]) AND run.id BETWEEN $3 AND $4
+    WHERE run.id = ANY ($1::uuid[]) AND run.id BETWEEN $2 AND $3
 ),
 ended AS (
     DELETE FROM :"schema".task_leases WHERE ctid = ANY (ARRAY (
         SELECT lease.ctid
         FROM (
-            SELECT unnest($5::uuid[]) AS run_id, unnest($6::text[]) AS node, unnest($7::int[]) AS index,
-            unnest($8::int[]) AS attempt, unnest($9::uuid[]) AS lease_id
+            SELECT unnest($4::uuid[]) AS run_id, unnest($5::text[]) AS node, unnest($6::int[]) AS index,
+            unnest($7::int[]) AS attempt, unnest($8::uuid[]) AS lease_id
         ) AS fence
         JOIN seen ON seen.id = fence.run_id AND seen.unmoved
         CROSS JOIN LATERAL (
@@ -55,24 +54,14 @@ task AS MATERIALIZED (
            CASE WHEN wanted.payload THEN found.event END AS event,
            CASE WHEN wanted.payload THEN found.input END AS input
     FROM (
-        SELECT unnest($10::uuid[]) AS run_id, unnest($11::text[]) AS node, unnest($12::int[]) AS index,
-        unnest($13::bool[]) AS payload
+        SELECT unnest($9::uuid[]) AS run_id, unnest($10::text[]) AS node, unnest($11::int[]) AS index,
+        unnest($12::bool[]) AS payload
     ) AS wanted
     JOIN seen ON seen.id = wanted.run_id AND seen.unmoved
     CROSS JOIN LATERAL (
         SELECT *, ctid AS place FROM :"schema".task_instances AS row
         WHERE row.run_id = wanted.run_id AND row.node = wanted.node AND row.index = wanted.index
-          AND row.run_id BETWEEN $3 AND $4
-        LIMIT 1
-    ) AS found
-),
-startable AS MATERIALIZED (
-    SELECT wanted.id AS definition_id, wanted.version AS definition_version
-    FROM (SELECT unnest($14::uuid[]) AS id, unnest($15::int[]) AS version, unnest($16::bool[]) AS exact) AS wanted
-    CROSS JOIN LATERAL (
-        SELECT FROM :"schema".workflow_definitions AS row
-        WHERE row.id = wanted.id AND row.version = wanted.version AND row.enabled AND row.deleted_at IS NULL
-          AND (row.deployed OR wanted.exact)
+          AND row.run_id BETWEEN $2 AND $3
         LIMIT 1
     ) AS found
 ),
@@ -80,10 +69,9 @@ state AS MATERIALIZED (
     SELECT clock_timestamp() AS now, pg_current_xact_id()::text AS xid, paused, oldest_protocol, retention_floor
     FROM :"schema".engine_state
 )
-SELECT part.number, state.*, seen.*, ended.*, task.*, startable.*
-FROM (VALUES (0), (1), (2), (3), (4)) AS part (number)
-LEFT JOIN state ON part.number = 0
+SELECT part.number, state.*, seen.*, ended.*, task.*
+FROM state
+CROSS JOIN (VALUES (1), (2), (3)) AS part (number)
 LEFT JOIN seen ON part.number = 1
 LEFT JOIN ended ON part.number = 2
-LEFT JOIN task ON part.number = 3
-LEFT JOIN startable ON part.number = 4;
+LEFT JOIN task ON part.number = 3;
