@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 
+from partita.cli.checks import check_file
 from partita.settings import Settings
 from tests.chart.helm import CHART, CI, Helm, Object, containers, objects, of_kind, one, pod_specs, variables
 
@@ -194,8 +196,15 @@ def test_notes_say_what_comes_next(helm: Helm) -> None:
     )
 
 
-def test_the_first_workflow_of_the_notes_is_valid(helm: Helm) -> None:
+def test_the_first_workflow_of_the_notes_is_valid(helm: Helm, tmp_path: Path) -> None:
     text = helm("install", "p", str(CHART), "--dry-run=client", "--set", "postgresql.embedded.enabled=true")
     shown = text.partition("<<'EOF'\n")[2].partition("  EOF")[0]
     lines = "\n".join(line.removeprefix("  ") for line in shown.splitlines())
-    assert [each["kind"] for each in objects(lines)] == ["WorkflowDefinition", "WorkflowRun"]
+    file = tmp_path / "notes.yaml"
+    file.write_text(lines, "utf-8")
+    assert [(each.kind, each.problems) for each in check_file(file)] == [
+        ("WorkflowDefinition", ()),
+        ("WorkflowRun", ()),
+    ]
+    for spec in (each["spec"] for each in objects(lines) if each["kind"] == "WorkflowDefinition"):
+        assert isinstance(spec["output"], dict), "the API server takes an object only"
