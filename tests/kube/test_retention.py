@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from partita.kube.mirror import Seen
+from partita.domain.errors import NotFoundError
+from partita.kube import metric_families as families
+from partita.kube.client import KubeClient
+from partita.kube.metrics import Metrics
+from partita.kube.mirror import Mirror, Seen
 from partita.kube.resources import DEFINITIONS, RUNS
+from partita.kube.retention import Retention
 from partita.kube.ttl import Policy, beyond, is_over, life_of
 from partita.settings import Settings
 from partita.store.database import Database
@@ -134,3 +140,37 @@ async def test_the_definition_is_accepted_and_says_so(here: Namespace, operator_
     async with operating(here, operator_settings):
         await here.create(definition("approve", APPROVAL, retention={"maxFinishedRuns": 3}))
         assert condition(await here.accepted("approve"), "Accepted") == "True"
+
+
+class Definitions(KubeClient):
+    """An API server that knows one definition, which keeps its runs for a day, and notes what is deleted."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: pytest.fail("no connection is needed"))
+        self.deleted: list[str] = []
+
+    async def get(self, path: str, **_: object) -> dict[str, Any]:
+        if not path.endswith("/order"):
+            raise NotFoundError(path)
+        return {"spec": {"retention": {"ttlSecondsAfterFinished": 86_400}}}
+
+    async def delete(self, path: str, *, uid: str) -> None:  # noqa: ARG002  # as the client
+        self.deleted.append(path.rpartition("/")[2])
+
+
+async def test_no_default_holds_before_definition_and_engine_are_known() -> None:
+    async def now() -> datetime:
+        return NOW
+
+    mirror, client = Mirror(), Definitions()
+    for name, of in (("kept", "order"), ("goes", "deleted")):
+        metadata = {"uid": name, "namespace": "shop", "name": name, "resourceVersion": "1"}
+        status = {"finishedAt": "2026-11-29T20:00:00Z"}
+        mirror.observe({"metadata": metadata, "spec": {"definitionRef": {"name": of}}, "status": status})
+    service = Retention(client, mirror, Metrics(families.FAMILIES), now, default_ms=0)
+    await service.tick()
+    assert client.deleted == []
+    service.default(None)
+    service._looked_at = float("-inf")
+    await service.tick()
+    assert client.deleted == ["goes"]
