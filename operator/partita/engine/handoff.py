@@ -8,7 +8,7 @@ work that is a whole level of priority more urgent waits in the queue; that is l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from uuid import UUID
 
 from partita.domain.payload import NULL, Payload
 from partita.domain.state.effects import Effects, Enqueue
-from partita.domain.state.rows import NodeKey, RunStatus
+from partita.domain.state.repeats import Repeat
+from partita.domain.state.rows import NodeKey, RunRow, RunStatus, TaskRow
 from partita.engine.requests import ClaimedTask, Offer, Report
 from partita.engine.submissions import Reported
 from partita.engine.turns import Group, Turn
@@ -27,15 +28,24 @@ from partita.store.sql import Sql
 from partita.store.writes import NewLease
 
 
+class _Queued(NamedTuple):
+    """What the events of a run have queued."""
+
+    run: RunRow
+    enqueue: Mapping[NodeKey, Enqueue]
+    tasks: Mapping[NodeKey, TaskRow]
+    """New and changed rows, those of what was queued among them."""
+
+
 class _Candidate(NamedTuple):
     """A report that made tasks ready and brings free hands."""
 
     group: Group
-    effects: Effects
-    """Of all events of the run."""
+    queued: _Queued
+    """By all events of the run."""
     turn: Turn
-    decided: Effects
-    """Of this report alone."""
+    own: Mapping[NodeKey, Enqueue]
+    """What this report alone has queued."""
     report: Report
     offer: Offer
 
@@ -43,22 +53,18 @@ class _Candidate(NamedTuple):
 class _Handed(NamedTuple):
     """A task that is leased by the report that made it ready."""
 
-    effects: Effects
+    run: RunRow
     turn: Turn
     key: NodeKey
     enqueue: Enqueue
     lease: NewLease
+    input: Payload | None
+    """The task's input, if it was made or read by this transaction."""
 
     @property
     def place(self) -> tuple[UUID, NodeKey]:
         """Run and row of the task."""
-        return self.effects.run.id, self.key
-
-    @property
-    def input(self) -> Payload | None:
-        """The task's input, if it was made or read by this transaction."""
-        task = self.effects.tasks.get(self.key)
-        return None if task is None else task.input
+        return self.run.id, self.key
 
 
 async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urgency: Urgency, now: datetime) -> None:
@@ -66,7 +72,7 @@ async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urg
     candidates = _candidates(groups)
     if not candidates:
         return
-    queues = {enqueue.queue for one in candidates for enqueue in one.decided.enqueue.values()}
+    queues = {enqueue.queue for one in candidates for enqueue in one.own.values()}
     await urgency.look(connection, sql, queues, now)
     handed = [handed for one in candidates if (handed := _hand_on(one, urgency, now))]
     inputs = await _stored_inputs(connection, sql, handed)
@@ -86,21 +92,34 @@ def _candidates(groups: Sequence[Group]) -> list[_Candidate]:
     found = []
     for group in groups:
         effects = group.effects
-        if effects is None or not effects.enqueue or effects.run.status is not RunStatus.RUNNING:
+        if effects is None:
+            continue
+        queued = _queued(effects)
+        if not queued.enqueue or queued.run.status is not RunStatus.RUNNING:
             continue
         for turn in group.turns:
             one, decided = turn.submission, turn.decided
-            if isinstance(one, Reported) and one.offer is not None and decided is not None and decided.enqueue:
-                found.append(_Candidate(group, effects, turn, decided, one.report, one.offer))
+            if isinstance(one, Reported) and one.offer is not None and decided is not None:
+                own = queued.enqueue if decided is effects else _queued(decided).enqueue
+                if own:
+                    found.append(_Candidate(group, queued, turn, own, one.report, one.offer))
     return found
 
 
+def _queued(effects: Effects) -> _Queued:
+    """A repeat has queued what its pattern says, and a run that goes on is as it was before but for its counts."""
+    if type(effects) is Repeat:
+        return _Queued(effects.before, effects.pattern.enqueue, effects.pattern.started)
+    return _Queued(effects.run, effects.enqueue, effects.tasks)
+
+
 def _hand_on(one: _Candidate, urgency: Urgency, now: datetime) -> _Handed | None:
-    group, effects, report, offer = one.group, one.effects, one.report, one.offer
-    if offer.slots <= 0 or not (offer.namespaces is None or effects.run.namespace in offer.namespaces):
+    group, report, offer = one.group, one.report, one.offer
+    run, queued, tasks = one.queued
+    if offer.slots <= 0 or not (offer.namespaces is None or run.namespace in offer.namespaces):
         return None
-    for key in one.decided.enqueue:
-        enqueue = effects.enqueue.get(key)
+    for key in one.own:
+        enqueue = queued.get(key)
         if enqueue is None or key in group.handed or enqueue.queue not in offer.queues:
             continue
         if key == (report.node, report.index):
@@ -108,7 +127,8 @@ def _hand_on(one: _Candidate, urgency: Urgency, now: datetime) -> _Handed | None
         if urgency.allows(enqueue.queue, enqueue.priority, now):
             deadline = _deadline(now, enqueue.timeout_ms)
             lease = group.handed[key] = NewLease(new_id(), report.request_id, offer.worker_id, deadline)
-            return _Handed(effects, one.turn, key, enqueue, lease)
+            task = tasks.get(key)
+            return _Handed(run, one.turn, key, enqueue, lease, None if task is None else task.input)
     return None
 
 
@@ -127,7 +147,7 @@ async def _stored_inputs(
 
 
 def _claimed(one: _Handed, input_: Payload) -> ClaimedTask:
-    enqueue, run = one.enqueue, one.effects.run
+    enqueue, run = one.enqueue, one.run
     return ClaimedTask(  # by position: by name it takes 1 µs more
         run.id,
         run.generation,

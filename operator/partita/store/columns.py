@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
 
 from partita.domain.payload import Payload, encode
 from partita.domain.state.effects import Enqueue, HistoryEntry, RecordedSignal
-from partita.domain.state.rows import ErrorInfo, ReadyKey, RunRow, TaskRow, TimerRow, WaitRow
+from partita.domain.state.rows import ErrorInfo, ReadyKey, RunRow, RunStatus, TaskRow, TimerRow, WaitRow
 from partita.store.details import detail_text
 
 Row = tuple[Any, ...]
+_SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
 
 def arrays(rows: Sequence[Row]) -> list[Row]:
@@ -156,6 +157,14 @@ def history_row(run: RunRow, entry: HistoryEntry) -> Row:
         error_text(entry.error),
         None if entry.details is None else encode(entry.details, "details"),
     )
+
+
+def says_nothing_new(entry: HistoryEntry) -> bool:
+    """Whether a line of history says only what ``workflow_runs`` or ``run_endings`` say: two lines of every run.
+    ``reads.history`` puts them back."""
+    if entry.event == "RunStarted":
+        return True
+    return entry.event == "RunFinished" and entry.error is None and entry.details == _SUCCESS
 
 
 def timer_row(run_id: UUID, timer: TimerRow) -> Row:

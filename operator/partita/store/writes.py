@@ -16,9 +16,10 @@ from uuid import UUID
 
 from partita.domain.state.copies import copy_task
 from partita.domain.state.effects import Effects, Enqueue, HistoryEntry
-from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, RunStatus, Stage
+from partita.domain.state.repeats import Pattern, Repeat
+from partita.domain.state.rows import ACTIVE, TERMINAL, NodeKey, NodeState, ReadyKey, RunRow, Stage
 from partita.domain.state.slices import Slice
-from partita.store import columns, starts, together
+from partita.store import columns, repeats, starts, together
 from partita.store.columns import Row
 from partita.store.database import Connection
 from partita.store.places import is_end_of_task, is_step_of_run
@@ -43,7 +44,6 @@ COUNTED: Final = frozenset({"insert_runs", "advance_runs", "settle_tasks"})
 """Updates of rows where they were read: each has to be found there. Inserts that are counted are done in their turn."""
 _FEW_STARTS: Final = 16
 """New runs that are inserted with all else, by the same statement. More have two of their own."""
-_SUCCESS: Final = {"status": RunStatus.SUCCEEDED.value}
 
 
 class NewLease(NamedTuple):
@@ -70,11 +70,8 @@ def _reported(effects: Effects, key: NodeKey) -> bool:
 
 
 def _stands_elsewhere(run: RunRow, entry: HistoryEntry) -> bool:
-    """Whether a line of history says only what ``workflow_runs`` or ``run_endings`` say: two lines of every run.
-    ``reads.history`` puts them back. The run of a subflow has no row in ``run_endings``."""
-    if entry.event == "RunStarted":
-        return True
-    return entry.event == "RunFinished" and not run.subflow and entry.error is None and entry.details == _SUCCESS
+    """Whether a line of history may be left out; the run of a subflow has no row in ``run_endings``."""
+    return columns.says_nothing_new(entry) and not (run.subflow and entry.event == "RunFinished")
 
 
 def _end_of(effects: Effects) -> int:
@@ -124,9 +121,15 @@ class Writes:
     """Their numbers in the inbox, once they are sent."""
     queues: set[str] = field(default_factory=set)
     """Queues that received ready rows."""
+    common: dict[Pattern, repeats.Common] = field(default_factory=dict)
+    """What repeats have in common."""
 
     def add(self, before: Slice, effects: Effects, handed: Mapping[NodeKey, NewLease]) -> None:
         """Gather what the events of one run change; ``before`` is the slice as it was loaded."""
+        if type(effects) is not Repeat or not repeats.add(self, before, effects, handed):
+            self._add(before, effects, handed)
+
+    def _add(self, before: Slice, effects: Effects, handed: Mapping[NodeKey, NewLease]) -> None:
         run, stored = effects.run, before.run
         self.ids.append(run.id)
         if not effects.new_run and (run is not stored or effects.tasks):  # other rows tell others by the run's own

@@ -6,7 +6,7 @@
 One folder, since its parts lean on one another. A file imports files of its own line and of those above it only:
 
 - what is read and written: rows, events, slices, effects, copies, combine
-- one decision in the making: plan, likeness, reading, draft, and what it will read: ahead, foresight
+- one decision in the making: plan, likeness, repeats, reading, draft, and what it will read: ahead, foresight
 - what expressions see: liveness, parts, scope
 - how a row ends: retry, late_results, releasing, node_cancels, ending, failing
 - work and waits begin: children, launching, taking, waiting, mailbox, end_nodes

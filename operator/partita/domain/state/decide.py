@@ -21,7 +21,7 @@ from partita.domain.state.child_ends import child_finished
 from partita.domain.state.controls import apply_controls, cancel, resume, suspend
 from partita.domain.state.draft import Draft
 from partita.domain.state.edges import propagate
-from partita.domain.state.effects import Decision
+from partita.domain.state.effects import Decision, Effects
 from partita.domain.state.events import (
     AttemptTimedOut,
     CancelRequested,
@@ -56,6 +56,8 @@ from partita.domain.state.loops import loop_continued
 from partita.domain.state.mailbox import hand_out, receive
 from partita.domain.state.parking import parked_released
 from partita.domain.state.reading import Lacking
+from partita.domain.state.repeats import kind_of, remember, repeat
+from partita.domain.state.rows import RunRow
 from partita.domain.state.shared_mailbox import signal_given, wait_closed, wait_expired, wait_opened, wait_timed_out
 from partita.domain.state.slices import Context, Slice
 from partita.domain.state.undo import undo_continued
@@ -72,6 +74,26 @@ def decide(slice_: Slice, event: Event, context: Context) -> Decision:
         if not isinstance(event, RunStarted):
             raise NotFoundError(f"{type(event).__name__}: the run does not exist")
         run = new_run(event, slice_.definition, context.now)
+    elif type(event) is TaskCompleted:
+        return _end_of_task(slice_, run, event, context)
+    return _decided(slice_, run, event, context)
+
+
+def _end_of_task(slice_: Slice, run: RunRow, event: TaskCompleted, context: Context) -> Decision:
+    """Most events of most batches are ends of tasks, and most of these repeat one another."""
+    kind = kind_of(slice_, run, event)
+    if kind is None:
+        return _decided(slice_, run, event, context)
+    found = repeat(slice_, run, event, context, kind)
+    if found is not None:
+        return found
+    decision = _decided(slice_, run, event, context)
+    if isinstance(decision, Effects):
+        remember(slice_, run, event, context, kind, decision)
+    return decision
+
+
+def _decided(slice_: Slice, run: RunRow, event: Event, context: Context) -> Decision:
     draft = Draft(slice_, context, run)
     try:  # noqa: SIM105  # suppress() takes three times as long, on the path of every event
         _HANDLERS[type(event)](draft, event)

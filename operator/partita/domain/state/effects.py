@@ -171,7 +171,7 @@ class Effects:
     reply: Reply = field(default_factory=Reply)
 
 
-_REPLY: Final = Reply()
+APPLIED: Final = Reply()
 
 
 def new_effects(run: RunRow) -> Effects:
@@ -186,7 +186,7 @@ def new_effects(run: RunRow) -> Effects:
     made.unread, made.drop_timers = set(), set()
     made.drop_waits, made.drop_child_waits, made.drop_work = set(), set(), set()
     made.waits, made.record_signals, made.consumed, made.history, made.messages = [], [], [], [], []
-    made.reply = _REPLY
+    made.reply = APPLIED
     return made
 
 

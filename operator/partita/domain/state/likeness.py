@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from partita.domain.model import Definition
 from partita.domain.state.events import RunStarted
-from partita.domain.state.plan import NodePlan, plan_of
+from partita.domain.state.plan import plan_of
 
 
 def begins_alike(definition: Definition) -> bool:
     """Whether the first nodes are plain tasks of constant input and timeout, which start unconditionally."""
-    return all(_is_constant(plan) for plan in plan_of(definition).roots)
+    return all(plan.constant for plan in plan_of(definition).roots)
 
 
 def is_ordinary(event: RunStarted) -> bool:
@@ -28,9 +28,3 @@ def is_ordinary(event: RunStarted) -> bool:
         or event.parent is not None
         or event.mailbox_id is not None
     )
-
-
-def _is_constant(plan: NodePlan) -> bool:
-    node = plan.node
-    known_timeout = plan.timeout_ms is not None or node.timeout is None
-    return plan.starts == "task" and node.when is None and plan.input is not None and known_timeout

@@ -45,6 +45,7 @@ class NodePlan:
         "needed",
         "node",
         "order",
+        "plain",
         "predecessors",
         "stage",
         "starts",
@@ -83,6 +84,15 @@ class NodePlan:
         """The attempt's input where it is the same for every run (and every item)."""
         self.timeout_ms: int | None = node.timeout.constant if node.timeout is not None else None
         """The timeout where it is the same for every run."""
+        self.plain = False
+        """Its end evaluates nothing and reads no other row: a task that only plain tasks of one source follow."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether it starts in the same way in every run: a task without ``when``, its input and timeout constant."""
+        node = self.node
+        known_timeout = self.timeout_ms is not None or node.timeout is None
+        return self.starts == "task" and node.when is None and self.input is not None and known_timeout
 
     def key_of(self, row_index: int) -> NodeKey:
         """The key of a row of this plan; that of its own row is made once."""
@@ -147,6 +157,8 @@ class Plan:
             plan.edges = tuple((self.nodes[name], name in chosen) for name in plan.node.successors)
         self._order()
         self._track_cancellable()
+        for plan in self.nodes.values():
+            plan.plain = _is_plain(plan)
 
     def _order(self) -> None:
         waiting = {name: len(plan.predecessors) for name, plan in self.nodes.items()}
@@ -167,6 +179,14 @@ class Plan:
                 plan.ancestors = _upstream(plan)
                 for ancestor in plan.ancestors:
                     ancestor.tracked = True
+
+
+def _is_plain(plan: NodePlan) -> bool:
+    if plan.starts != "task" or plan.stage is not Stage.MAIN or plan.undo is not None:
+        return False
+    return all(
+        not chosen and not target.tracked and target.needed <= 1 and target.constant for target, chosen in plan.edges
+    )
 
 
 def chosen_targets(node: Node) -> Iterable[str]:

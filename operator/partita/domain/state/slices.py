@@ -6,9 +6,10 @@ Trade-off: the usual event reads a few rows, and an unusual one costs another ro
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from partita.domain.expressions.limits import VISITS
 from partita.domain.model import Definition
@@ -129,3 +130,5 @@ class Context:
     now: datetime
     """The database's clock, read after the run was locked."""
     limits: Limits = field(default_factory=Limits)
+    patterns: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What ends that may repeat came to, by their kind (see ``repeats``): remembers, and decides nothing."""
