@@ -32,7 +32,7 @@ _MOST: Final = 2_000
 """Ids of a window."""
 _FEW: Final = 100
 """So many candidates are looked up one by one rather than compared with a further window of another stream."""
-_DENSE: Final = 12
+_DENSE: Final = 8
 """A stream of so many times as many ids as the rarest is not read on: to look a run up costs as much as so many ids."""
 _DENSE_MERGED: Final = 6
 """The same for a stream that is merged from many places of an index."""

@@ -21,7 +21,7 @@ from partita.store.views import RunCount, RunFilter, RunPage, RunView
 ROWS: Final = 1_000
 """Rows of runs that a page looks at; of children 10,000, as each belongs to the run that is asked about."""
 CHILD_ROWS: Final = 10_000
-IDS: Final = 12_000
+IDS: Final = 10_000
 """Entries of indexes that a page reads; with so many rows, what 20 ms suffice for."""
 _AHEAD_MS: Final = 32 * 86_400_000
 """Runs are dated at most so far ahead of the database's clock."""

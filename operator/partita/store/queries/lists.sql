@@ -128,8 +128,8 @@ SELECT string_agg(uuid_send(id), '') FROM (
 
 -- name: list_namespace
 -- Of namespace $5, in the months from $6 to $7, the newest first. In each, its definitions are walked through from one
--- entry of the index to the next; then the newest runs are read of those that have the newest. The one
--- that seems to have most, going by its eighth, is read first, and the others no further down than that.
+-- entry of the index to the next; then the newest runs are read of those that have the newest. Of a window
+-- of more than 100, the one that seems to have most, going by its eighth, is read first, and the others no further down.
 SELECT string_agg(uuid_send(id), '') FROM (
     SELECT found.id
     FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
@@ -164,7 +164,7 @@ SELECT string_agg(uuid_send(id), '') FROM (
             LIMIT $3
         ), densest AS (
             SELECT head.status, head.definition
-            FROM (SELECT * FROM head ORDER BY run_id DESC LIMIT 60) AS head
+            FROM (SELECT * FROM head WHERE $3 > 100 ORDER BY run_id DESC LIMIT 60) AS head
             CROSS JOIN LATERAL (
                 SELECT run_id FROM :"schema".run_endings AS row
                 WHERE row.status = head.status AND row.namespace = $5 AND row.definition = head.definition
@@ -237,7 +237,7 @@ SELECT string_agg(uuid_send(id), '') FROM (
             LIMIT $3
         ), densest AS (
             SELECT head.status, head.namespace
-            FROM (SELECT * FROM head ORDER BY run_id DESC LIMIT 60) AS head
+            FROM (SELECT * FROM head WHERE $3 > 100 ORDER BY run_id DESC LIMIT 60) AS head
             CROSS JOIN LATERAL (
                 SELECT run_id FROM :"schema".run_endings AS row
                 WHERE row.status = head.status AND row.definition = $5 AND row.namespace = head.namespace
@@ -310,7 +310,7 @@ SELECT string_agg(uuid_send(id), '') FROM (
             LIMIT $3
         ), densest AS (
             SELECT head.status, head.namespace, head.definition
-            FROM (SELECT * FROM head ORDER BY run_id DESC LIMIT 60) AS head
+            FROM (SELECT * FROM head WHERE $3 > 100 ORDER BY run_id DESC LIMIT 60) AS head
             CROSS JOIN LATERAL (
                 SELECT run_id FROM :"schema".run_endings AS row
                 WHERE row.status = head.status AND row.namespace = head.namespace AND row.definition = head.definition
