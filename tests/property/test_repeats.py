@@ -13,7 +13,7 @@ import pytest
 
 from partita.domain.model import Definition
 from partita.domain.payload import Payload
-from partita.domain.state import decide
+from partita.domain.state import absorb, decide, merge
 from partita.domain.state.effects import Effects
 from partita.domain.state.events import TaskCompleted
 from partita.domain.state.repeats import Repeat
@@ -139,3 +139,30 @@ def play(seed: int) -> Counter[bool]:
 def test_a_repeat_is_what_a_decision_of_its_own_would_be(first: int) -> None:
     found = sum((play(seed) for seed in range(first, first + CHUNK)), Counter[bool]())
     assert min(found[True], found[False]) > CHUNK // 4, "ends of both kinds were met"
+
+
+def both(slice_: Slice, events: list[TaskCompleted], context: Context) -> tuple[Effects, int]:
+    """What two ends of one run change together, and how many of them were read off others."""
+    merged: Effects | None = None
+    found = 0
+    for event in events:
+        effects = decide(slice_, event, context)
+        assert isinstance(effects, Effects)
+        found += type(effects) is Repeat
+        slice_ = absorb(slice_, effects)
+        merged = effects if merged is None else merge(merged, effects)
+    assert merged is not None
+    return merged, found
+
+
+def test_repeats_of_one_run_share_a_transaction() -> None:
+    world = World(definition(*({"name": name} for name in "ab"), {"name": "c", "dependsOn": ["b"]}))
+    world.start()
+    events = [world.completed("a"), world.completed("b", 1)]
+    slice_, context = world.store.load(Need(whole=True, mailbox=True)), Context(world.now)
+    both(stranger(slice_, events[0])[0], events, context)
+    known, found = both(slice_, events, context)
+    alone, none = both(slice_, events, Context(world.now))
+    assert (found, none) == (2, 0)
+    assert type(known) is Effects, "whoever writes it must not take it for one of its parts"
+    assert known == alone

@@ -7,7 +7,6 @@ rows as writing each event's effects on its own.
 from __future__ import annotations
 
 from partita.domain.state.effects import ChildWait, Consumed, Effects, RecordedSignal, TimerKey
-from partita.domain.state.repeats import Repeat, spelled_out
 from partita.domain.state.rows import NodeKey, NodeState, WaitRow
 from partita.domain.state.slices import Slice
 
@@ -64,8 +63,7 @@ def _absorb_mailbox(after: Slice, effects: Effects) -> None:
 
 def merge(first: Effects, second: Effects) -> Effects:
     """The effects of two events in a row as one; ``first`` is used up, the reply is the second's."""
-    if type(second) is Repeat:
-        second = spelled_out(second.pattern, second.before, second.row, second.event)
+    second = second.full()
     second.new_run |= first.new_run
     second.input = second.input or first.input
     second.output = second.output or first.output

@@ -170,6 +170,10 @@ class Effects:
     """Phase, condition or waitingFor changed (projected within 100 ms); otherwise only progress."""
     reply: Reply = field(default_factory=Reply)
 
+    def full(self) -> Effects:
+        """Effects whose fields may be changed one by one: these, unless they only refer to others (``repeats``)."""
+        return self
+
 
 APPLIED: Final = Reply()
 

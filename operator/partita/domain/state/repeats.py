@@ -65,10 +65,14 @@ class Repeat(Effects):
         """Called for what has not been set: the usual fields are filled in, all at once."""
         if name not in _FIELDS:
             raise AttributeError(name)
-        full = spelled_out(self.pattern, self.before, self.row, self.event)
+        full = self.full()
         for field in _FIELDS:
             setattr(self, field, getattr(full, field))
         return getattr(self, name)
+
+    def full(self) -> Effects:
+        """Effects of the usual kind."""
+        return spelled_out(self.pattern, self.before, self.row, self.event)
 
 
 _FIELDS: Final = frozenset(field.name for field in fields(Effects))
