@@ -63,6 +63,23 @@ async def test_the_server_receives_the_same(plain: Connection, ours: Connection,
         assert await ours.fetchval(question, sent) == await plain.fetchval(question, sent)
 
 
+async def test_times_go_and_come_as_the_driver_has_them(plain: Connection, ours: Connection) -> None:
+    many = [datetime(2031, 6, 1, tzinfo=UTC) + timedelta(microseconds=7 * number) for number in range(3_000)]
+    for sent in (*SAMPLES["_timestamptz"], None, many[7]):
+        assert await ours.fetchval("SELECT $1::timestamptz::text", sent) == await plain.fetchval(
+            "SELECT $1::timestamptz::text", sent
+        )
+    question = "SELECT unnest($1::timestamptz[])"
+    sent = [*SAMPLES["_timestamptz"][:3], *many, None, *many[:5]]
+    found = [row[0] for row in await ours.fetch(question, sent)]
+    assert found == [row[0] for row in await plain.fetch(question, sent)] == sent
+    assert {one.tzinfo for one in found if one is not None} == {UTC}
+    ends = [row[0] for row in await ours.fetch(question, SAMPLES["_timestamptz"][3:])]
+    assert ends == list(SAMPLES["_timestamptz"][3:]), "the driver's own have no time zone"
+    with pytest.raises(asyncpg.DataError):
+        await ours.fetchval("SELECT $1::timestamptz", "noon")
+
+
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_numbers_of_types_are_the_servers(plain: Connection, name: str) -> None:
     (oid, encode) = next((oid, encode) for known, oid, encode in arrays.CODECS if known == name)
