@@ -7,8 +7,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 STAGES ?=
-NEEDS_NODE := $(if $(STAGES),$(filter e2e,$(STAGES)),all)
-NEEDS_KUBERNETES := $(if $(STAGES),$(filter kube faults e2e,$(STAGES)),all)
+NEEDS_NODE := $(if $(STAGES),$(filter chart e2e,$(STAGES)),all)
+NEEDS_KUBERNETES := $(if $(STAGES),$(filter kube chart faults e2e,$(STAGES)),all)
 ARGS ?=
 export KEEP UV
 

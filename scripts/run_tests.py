@@ -110,6 +110,13 @@ STAGES = (
         problem=needs_pgbouncer,
     ),
     Stage("kube", "the operator on a real Kubernetes API", ("tests/kube",), lane="waiting"),
+    Stage(
+        "chart",
+        "the Helm chart, rendered and on a real Kubernetes API",
+        ("tests/chart",),
+        lane="waiting",
+        environment={"PYTEST_TIMEOUT": "1200"},  # the first test builds Helm where that is not done beforehand
+    ),
     Stage("faults", "killed processes and restarted servers", ("tests/faults",), lane="waiting"),
     Stage("e2e", "the product as a person uses it", ("e2e",), lane="waiting"),
 )

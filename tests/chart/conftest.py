@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from e2e.cluster import binaries
-from e2e.cluster.bundles import HELM, HELM_3, Bundle
+from e2e.cluster.bundles import HELM, HELM_3
+from e2e.cluster.explicit import find_helm
 from e2e.cluster.fixtures import cluster, namespace
 from e2e.cluster.progress import to_stderr
 from tests.chart.helm import CI, Helm, Object
 
 __all__ = ["cluster", "namespace"]
 
-PROGRAMS: dict[str, tuple[str, Bundle]] = {"helm4": ("PARTITA_HELM", HELM), "helm3": ("PARTITA_HELM_3", HELM_3)}
-"""Variable that names a program that is there already, and what is built otherwise."""
-
-
-def _program(version: str) -> Path:
-    variable, bundle = PROGRAMS[version]
-    named = os.environ.get(variable)
-    return Path(named) if named else binaries.ensure(to_stderr, bundle)["helm"]
+BUNDLES = {"helm4": HELM, "helm3": HELM_3}
 
 
 @pytest.fixture(scope="session")
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm 4, away from any cluster."""
-    return Helm(_program("helm4"), tmp_path_factory.mktemp("helm4"))
+    return Helm(find_helm(to_stderr, HELM), tmp_path_factory.mktemp("helm4"))
 
 
-@pytest.fixture(scope="session", params=list(PROGRAMS))
+@pytest.fixture(scope="session", params=list(BUNDLES))
 def either_helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm 4 and Helm 3."""
-    return Helm(_program(request.param), tmp_path_factory.mktemp(request.param))
+    return Helm(find_helm(to_stderr, BUNDLES[request.param]), tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ WITHOUT_PODS = (
     "operator.serviceAccount.create=false",
     "operator.serviceAccount.name=operator",
 )
+KINDS = tuple(f"workflow{kind}.partita.dev" for kind in ("definitions", "runs", "engines"))
 MODES = {"cluster": (), "namespaced": ("clusterUid=this-cluster",)}
 
 
@@ -72,6 +73,8 @@ async def test_the_operator_works_with_the_roles_of_the_chart(
     try:
         arguments = [word for each in given for word in ("--set", each)]
         live("install", "partita", str(CHART), "--namespace", namespace, "--set", "crds.keep=false", *arguments)
+        established = ("--for=condition=Established", "--timeout=30s")
+        cluster.run_kubectl("wait", *established, *(f"crd/{name}" for name in KINDS))
         changes = {"cluster_uid": "this-cluster"} if mode == "namespaced" else {"watch_namespaces": ()}
         chosen = operated.operator_settings(settings, namespace, events_after_ms=300, **changes)
         options = OperatorOptions(kubeconfig=account, pod_namespace=namespace, pod_name="operator-1")
@@ -80,5 +83,6 @@ async def test_the_operator_works_with_the_roles_of_the_chart(
             async with operated.operating(here, chosen, options), operated.working(chosen):
                 await everything_works(here)
     finally:
-        live("uninstall", "partita", "--namespace", namespace, "--ignore-not-found")
+        live("uninstall", "partita", "--namespace", namespace, "--ignore-not-found", "--wait", "--timeout=90s")
+        cluster.run_kubectl("wait", "--for=delete", "--timeout=60s", *(f"crd/{name}" for name in KINDS))
     assert denied(caplog) == []
