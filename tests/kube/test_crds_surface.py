@@ -47,7 +47,10 @@ def test_explain_reads_well(api: Api, path: str) -> None:
 COLUMNS = {
     "wfr": (["NAME", "DEFINITION", "PHASE", "PROGRESS", "WAITING", "AGE"], ["RUN ID", "VERSION", "MESSAGE"]),
     "wfd": (["NAME", "VERSION", "NODES", "ACCEPTED", "READY", "AGE"], ["SCHEDULE", "MESSAGE"]),
-    "wfe": (["NAME", "PHASE", "LEADER", "SYNCED", "AGE"], ["EPOCH", "MESSAGE"]),
+    "wfe": (
+        ["NAME", "PHASE", "LEADER", "SYNCED", "RUNS", "QUEUED", "AGE"],
+        ["EXECUTING", "EPOCH", "MESSAGE"],
+    ),
 }
 
 
@@ -138,6 +141,9 @@ def test_the_whole_status_of_a_definition_and_an_engine(api: Api) -> None:
                 "phase": "Running",
                 "leader": "partita-0",
                 "epoch": 4,
+                "openRuns": 5,
+                "readyTasks": 1,
+                "runningTasks": 2,
                 "queues": [{"name": "default", "ready": 1, "running": 2, "workers": 3}],
                 "conditions": [condition("Ready"), condition("Synced"), condition("SchemaCurrent")],
             },
