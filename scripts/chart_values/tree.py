@@ -63,20 +63,8 @@ def tree() -> Node:
         ),
         migrations=migrations(),
         maintenance=maintenance(),
-        crds=group(
-            "The custom resource definitions, which belong to the whole cluster.",
-            install=flag("Install and upgrade them with the release.", True),
-            keep=flag("Keep them, and with them all objects, when the release is uninstalled.", True),
-        ),
-        rbac=group(
-            "Rights in the Kubernetes API.",
-            create=flag("Make the operator's roles.", True),
-            userRoles=flag(
-                "Make roles for people: view, edit and admin. In cluster mode they are part of the roles so named; "
-                "with watchNamespaces they are Roles to bind.",
-                True,
-            ),
-        ),
+        crds=_crds(),
+        rbac=_rbac(),
         podSecurityContext=kubernetes(
             "Security of all pods but those of the embedded database.",
             "PodSpec.securityContext",
@@ -112,6 +100,26 @@ def tree() -> Node:
                 schema={"type": "object", "additionalProperties": True},
             )
         },
+    )
+
+
+def _crds() -> Node:
+    return group(
+        "The custom resource definitions, which belong to the whole cluster.",
+        install=flag("Install and upgrade them with the release.", True),
+        keep=flag("Keep them, and with them all objects, when the release is uninstalled.", True),
+    )
+
+
+def _rbac() -> Node:
+    return group(
+        "Rights in the Kubernetes API.",
+        create=flag("Make the operator's roles.", True),
+        userRoles=flag(
+            "Make roles for people: view, edit and admin. In cluster mode they are part of the roles so named; "
+            "with watchNamespaces they are Roles to bind.",
+            True,
+        ),
     )
 
 
