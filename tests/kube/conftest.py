@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster.contract import Cluster
+from e2e.cluster.errors import ClusterError
 from e2e.cluster.fixtures import cluster, namespace, restartable_cluster
 from partita.kube import retention
 from partita.settings import Settings
 from tests.kube import operated
 from tests.kube.crd_api import Api
+from tests.waiting import until_sync
 
 __all__ = ["api", "cluster", "crds", "namespace", "restartable_cluster"]
 
@@ -24,7 +26,19 @@ def crds(cluster: Cluster) -> Cluster:
     """The cluster with the CRDs of this checkout applied and served."""
     cluster.apply(CRDS, arguments=("--server-side", "--force-conflicts"))
     cluster.run_kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
+    until_sync(lambda: _described(cluster), within=60, every=0.2, what="the kinds to be described")
     return cluster
+
+
+def _described(cluster: Cluster) -> bool:
+    """Whether the API server describes all three kinds, which it begins to do a while after it serves them."""
+    try:
+        for name in ("wfd", "wfr", "wfe"):
+            cluster.run_kubectl("explain", name)
+    except ClusterError:
+        cluster.run_kubectl("api-resources", "--api-group=partita.dev")  # kubectl forgets what it has remembered
+        return False
+    return True
 
 
 @pytest.fixture
