@@ -3,7 +3,7 @@
 Purpose: a round trip costs a lone run more than the work that it asks for; an ordinary step writes five tables.
 Invariant: the statements of a set neither read what another one writes nor write the same row, because all of them see
 the moment before the set began; which ones may stand together is decided by ``writes``. Trade-off: a session prepares a
-statement for each set of tables that occurs together, about a megabyte each with 25 months, instead of one a table.
+statement for each set of tables that occurs together, about a megabyte each on all 25 months, instead of one a table.
 """
 
 from __future__ import annotations

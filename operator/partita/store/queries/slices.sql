@@ -3,7 +3,7 @@
 
 -- name: lock_runs
 -- hot: pruned
--- Statement 1 of every batch: locks and reads nothing else, since it sees what was true before it waited.
+-- Statement 1 of a batch (few reports: opening.sql): reads nothing else, as it sees what was true before it locked.
 SELECT id FROM :"schema".workflow_runs
 WHERE id = ANY ($1::uuid[]) AND id BETWEEN $2 AND $3
 ORDER BY id
