@@ -168,6 +168,9 @@ async def test_queues_and_workers(database: Database, now: datetime) -> None:
 def test_no_list_skips_rows_or_counts_runs() -> None:
     for block in blocks().values():
         if block.source.startswith(("reads.sql", "lists.sql")):
-            assert "OFFSET" not in block.text.upper().replace("OFFSET 0)", ""), block.name
+            text = block.text.upper().replace("OFFSET 0)", "")
+            for edge in ("OFFSET $3 - 1 LIMIT 1", "OFFSET 7 LIMIT 1"):  # the last row of a window of bounded size
+                text = text.replace(edge, "")
+            assert "OFFSET" not in text, block.name
             text = block.text.replace("count(*) < $3", "")  # whether a window of at most $3 ids is full
             assert "count(" not in text or block.name in {"queues", "workers_page", "list_count"}, block.name
