@@ -16,6 +16,7 @@ from e2e.cluster.choice import choose, choose_pods, choose_restartable
 from e2e.cluster.contract import Cluster, PodCluster, RestartableCluster
 from e2e.cluster.errors import ProviderUnavailable
 from e2e.cluster.node import Node
+from e2e.cluster.node.images import write_pause
 from e2e.cluster.owned import running
 from e2e.cluster.progress import to_stderr
 
@@ -52,12 +53,16 @@ def restartable_cluster(
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodCluster]:
-    """A running cluster that runs pods, for all tests of this process, with no image but the one for small shells."""
+    """A running cluster that runs pods, for all tests of this process, with no image but the one of a small shell."""
     try:
         chosen = choose_pods(tmp_path_factory.mktemp("node"), _unique_name(), to_stderr)
     except ProviderUnavailable as error:
         pytest.skip(Node.problem() or str(error))
     with running(chosen):
+        if not isinstance(chosen, Node):  # which has it already
+            archive = tmp_path_factory.mktemp("images") / "shell.tar"
+            write_pause(archive)
+            chosen.load_image(archive)
         yield chosen
 
 

@@ -33,18 +33,20 @@ class Holder:
 
     @classmethod
     def start(cls, home: Path) -> Self:
-        """Make the namespaces; returns when mounts and network are set up in them."""
-        ready = _ready_file(home)
-        ready.unlink(missing_ok=True)
-        command = ["unshare", *NAMESPACES, "--", sys.executable, "-I", str(INIT), str(home), str(ready)]
-        program = processes.start_command(home, NAME, command)
+        """Make the namespaces; they are usable after `wait`."""
+        _ready_file(home).unlink(missing_ok=True)
+        command = ["unshare", *NAMESPACES, "--", sys.executable, "-I", str(INIT), str(home), str(_ready_file(home))]
+        return cls(processes.start_command(home, NAME, command))
+
+    def wait(self) -> None:
+        """Return when mounts and network are set up inside."""
+        ready = _ready_file(self.program.home)
 
         def check() -> bool:
-            program.check()
+            self.program.check()
             return ready.exists()
 
-        wait_until(check, "the node's namespaces: set up", seconds=READY_SECONDS, log=program.log)
-        return cls(program)
+        wait_until(check, "the node's namespaces: set up", seconds=READY_SECONDS, log=self.program.log)
 
     @property
     def init_pid(self) -> int:

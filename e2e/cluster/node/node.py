@@ -14,17 +14,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from e2e.cluster import binaries, flags, kubeconfig, processes
+from e2e.cluster import binaries, flags, processes
 from e2e.cluster.bundles import FOR_PODS, HELM, HELM_3, TO_RUN_PODS
 from e2e.cluster.contract import PodCluster
 from e2e.cluster.controlplane import APISERVER, CONTROLLERS, ETCD, ControlPlane
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.node import cgroups, images, leftovers, objects, requirements
 from e2e.cluster.node import flags as node_flags
-from e2e.cluster.node.addresses import API_SERVER, NODE_IP, NODE_NAME, PORTS
+from e2e.cluster.node.addresses import NODE_IP, NODE_NAME, PORTS
 from e2e.cluster.node.configs import CONTAINERD_SOCKET, Configs
 from e2e.cluster.node.holder import NAME as HOLDER
 from e2e.cluster.node.holder import Holder, child_of
+from e2e.cluster.node.identities import Identities
 from e2e.cluster.pki import openssl_problem
 from e2e.cluster.ports import LOOPBACK, free_ports
 from e2e.cluster.processes import Running
@@ -35,13 +36,6 @@ from e2e.cluster.waiting import wait_until
 CONTAINERD, SCHEDULER, KUBELET, PROXY, NAMES = "containerd", "kube-scheduler", "kubelet", "kube-proxy", "coredns"
 FORWARD = "forward-"
 FORWARD_PROGRAM = Path(__file__).with_name("forward.py")
-CLIENTS = {
-    "scheduler": "/CN=system:kube-scheduler",
-    "kubelet": f"/O=system:nodes/CN=system:node:{NODE_NAME}",
-    "proxy": "/CN=system:kube-proxy",
-    "names": "/CN=system:coredns",
-}
-"""Client → the subject of its certificate, which Kubernetes's own roles (and, for names, ours) give rights to."""
 NODE_SECONDS = 90.0
 SERVICE_SECONDS = 60.0
 IMPORT_SECONDS = 300.0
@@ -55,6 +49,7 @@ class Node(ControlPlane, PodCluster):
     def __init__(self, home: Path, name: str, say: Say = quietly) -> None:
         super().__init__(home, name, say)
         self._configs = Configs(self.home / "config")
+        self._identities = Identities(self.home, self._authority)
 
     @staticmethod
     def problem() -> str | None:
@@ -112,6 +107,9 @@ class Node(ControlPlane, PodCluster):
         cgroups.remove(leftovers.identity(self.home))
         for folder in ("cni", "config", "containerd", "helm", "kubelet", "log", "run", "settings", "volumes"):
             shutil.rmtree(self.home / folder, ignore_errors=True)
+        for name in ("pause.tar", "holder.ready"):
+            (self.home / name).unlink(missing_ok=True)
+        self._identities.remove()
         super().stop()
         leftovers.forget(self.home)
 
@@ -153,8 +151,11 @@ class Node(ControlPlane, PodCluster):
         self._launch(CONTAINERD, {"config": str(self._configs.containerd)})
         self.start_apiserver()
         ready = watch.seconds
-        self._launch(CONTROLLERS, node_flags.controller_manager(self._authority, self._controllers_kubeconfig))
-        self._launch(SCHEDULER, node_flags.scheduler(self._client("scheduler")))
+        self._launch(
+            CONTROLLERS,
+            node_flags.controller_manager(self._authority, self._identities.kubeconfig("controller-manager")),
+        )
+        self._launch(SCHEDULER, node_flags.scheduler(self._identities.kubeconfig("scheduler")))
         self._start_node()
         self._start_names()
         self._say(f"Kubernetes API ready after {ready:.1f} s, node {self.name} after {watch.seconds:.1f} s")
@@ -165,31 +166,23 @@ class Node(ControlPlane, PodCluster):
         shutil.rmtree(self.home / "logs", ignore_errors=True)
         self.home.mkdir(parents=True, exist_ok=True)
         Record(self.provider, self.name, ports=ports).write(self.home)
-        self._issue()
-        cgroup = cgroups.create(leftovers.identity(self.home))
-        self._configs.write(self._authority, cgroup=cgroup, names_kubeconfig=self._client("names"))
-
-    def _issue(self) -> None:
-        self._authority.create(service_ip=flags.SERVICE_IP, address=NODE_IP)
-        self._authority.issue_client("kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client")
-        self._authority.issue_server("kubelet-serving", f"/O=system:nodes/CN=system:node:{NODE_NAME}", f"IP:{NODE_IP}")
+        self._identities.create(self.name)
         self._write_kubeconfig(self.kubeconfig, "admin")
-        self._write_inner_kubeconfig(self._controllers_kubeconfig, "controller-manager")
-        for client, subject in CLIENTS.items():
-            self._authority.issue_client(client, subject)
-            self._write_inner_kubeconfig(self._client(client), client)
+        cgroup = cgroups.create(leftovers.identity(self.home))
+        self._configs.write(self._authority, cgroup=cgroup, names_kubeconfig=self._identities.kubeconfig("names"))
 
     def _start_holder(self) -> None:
         holder = Holder.start(self.home)
         self._record_pid(holder.program)
         leftovers.note(self.home, holder.program.pid)
+        holder.wait()
 
     def _start_node(self) -> None:
         self._await(CONTAINERD, "answers", lambda: self._succeeds("ctr", "--address", CONTAINERD_SOCKET, "version"))
         images.write_pause(self.home / "pause.tar")
         self.load_image(self.home / "pause.tar")
-        self._launch(KUBELET, node_flags.kubelet(self._configs.kubelet, self._client("kubelet")))
-        self._launch(PROXY, node_flags.proxy(self._client("proxy")))
+        self._launch(KUBELET, node_flags.kubelet(self._configs.kubelet, self._identities.kubeconfig("kubelet")))
+        self._launch(PROXY, node_flags.proxy(self._identities.kubeconfig("proxy")))
         objects.write(self.home / "config" / "objects.json", self.home / "volumes")
         self.run_kubectl("apply", "--server-side", "-f", str(self.home / "config" / "objects.json"))
 
@@ -259,10 +252,3 @@ class Node(ControlPlane, PodCluster):
     def _ctr(self, *arguments: str) -> None:
         command = ("ctr", "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", *arguments)
         self.holder.run(*command, seconds=IMPORT_SECONDS)
-
-    def _client(self, name: str) -> Path:
-        return self.home / f"{name}.kubeconfig"
-
-    def _write_inner_kubeconfig(self, path: Path, client: str) -> None:
-        ca, pair = self._authority.ca.certificate, self._authority.pair(client)
-        kubeconfig.write(path, server=API_SERVER, ca=ca, client=pair, context=self.name)

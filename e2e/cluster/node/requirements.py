@@ -26,11 +26,12 @@ def problem() -> str | None:
     """Return why no node can run here and what would help, or None when one can."""
     if sys.platform != "linux":
         return "a node runs on Linux only; try: kind with a Docker engine"
+    problems: list[str] = []
     if missing := missing_packages():
-        return f"not installed: {', '.join(missing)}; try: apt-get install --no-install-recommends {' '.join(missing)}"
+        problems.append(f"not installed: {', '.join(missing)}; try: apt-get install {' '.join(missing)}")
     if os.geteuid() != 0:
-        return "a node must be started by root; try: sudo, or kind with a Docker engine"
-    return None
+        problems.append("a node must be started by root; try: sudo, or kind with a Docker engine")
+    return "; ".join(problems) or None
 
 
 def missing_packages() -> list[str]:
