@@ -1,0 +1,87 @@
+"""Pytest fixtures: the node with the images of this checkout, and the release that most tests share.
+
+Trade-off: installing takes half a minute, so tests that only use the product share one release and leave it as they
+found it; those that need a cluster without it ask for `bare_node`, and stand last in the order of files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e.chart.release import Release
+from e2e.cluster import PodCluster
+from e2e.cluster.fixtures import node
+from e2e.cluster.progress import to_stderr
+from e2e.images import build, problem
+
+__all__ = ["bare_node", "chart_node", "node", "product", "shared_release"]
+
+HERE = Path(__file__).parent
+DEFINITION = HERE / "steps.yaml"
+
+
+@dataclass(slots=True)
+class SharedRelease:
+    """The release that tests share, and whether it is there."""
+
+    release: Release
+    notes: str = ""
+    """What Helm printed when it was installed; empty while it is not."""
+
+    def ensure(self) -> None:
+        """Install it unless it is there."""
+        if not self.notes:
+            self.release.prepare()
+            self.notes = self.release.install()
+            self.release.kubectl("apply", "-f", str(DEFINITION))
+
+    def remove(self) -> None:
+        """Remove it with its namespace and the kinds, if it is there."""
+        if self.notes:
+            self.release.remove()
+            self.notes = ""
+
+
+@pytest.fixture(scope="session")
+def chart_node(node: PodCluster, tmp_path_factory: pytest.TempPathFactory) -> PodCluster:
+    """The node with the product's image, made from this checkout, and PostgreSQL's."""
+    if (missing := problem()) is not None:
+        pytest.skip(missing)
+    folder = tmp_path_factory.mktemp("images")
+    for name in ("partita", "postgres"):
+        node.load_image(build(name, folder, say=to_stderr).tar)
+    return node
+
+
+@pytest.fixture(scope="session")
+def shared_release(chart_node: PodCluster) -> Iterator[SharedRelease]:
+    """The holder of the shared release; it is removed at the end."""
+    shared = SharedRelease(Release(chart_node, "partita-system", HERE / "trial.yaml"))
+    yield shared
+    shared.remove()
+
+
+@pytest.fixture
+def product(shared_release: SharedRelease) -> Release:
+    """The product installed for trying it out: two operators, a worker and an embedded database, all ready."""
+    shared_release.ensure()
+    return shared_release.release
+
+
+@pytest.fixture(scope="module")
+def bare_node(shared_release: SharedRelease) -> PodCluster:
+    """The node with the images and nothing of the product."""
+    shared_release.remove()
+    return shared_release.release.node
+
+
+def run_of_steps(name: str, **labels: str) -> str:
+    """Return a WorkflowRun of the definition `steps`, which three tasks lead to its end, as JSON."""
+    metadata = {"name": name, "labels": labels}
+    spec = {"definitionRef": {"name": "steps"}, "input": {"text": name}}
+    return json.dumps({"apiVersion": "partita.dev/v1alpha1", "kind": "WorkflowRun", "metadata": metadata, "spec": spec})
