@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from partita.domain.manifest import limits
-
-TTL_MOST: Final = limits.TTL_SECONDS
+TTL_MOST: Final = 3_153_600_000
+"""Seconds, as in the CRD. Its reader in the domain would load the whole parser of manifests for this number."""
 LIMIT_MOST: Final = 100_000
 
 

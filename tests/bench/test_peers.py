@@ -184,8 +184,9 @@ def test_command_line_names_the_peers(durable_server: Server) -> None:
     assert all(set(line) == FIELDS for line in lines)
     both = {"peer_throughput", "peer_latency_p50", "peer_latency_p99", "peer_wal", "peer_commits", "peer_cpu"}
     for name in ("partita", "hand-written"):
-        assert {line["figure"] for line in lines if line["setting"]["peer"] == name} == both
-    assert all(line["value"] > 0 for line in lines if line["figure"] != "peer_cpu")  # counted in ticks of 10 ms
+        figures = {line["figure"] for line in lines if line["setting"]["peer"] == name}
+        assert figures | {"peer_cpu"} == both  # left out when a tiny round took less than a tick of 10 ms
+    assert all(line["value"] > 0 for line in lines if line["figure"] != "peer_cpu")
 
 
 def test_unknown_peer_is_refused(durable_server: Server) -> None:
