@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -92,7 +91,7 @@ def test_a_failed_saga_undoes_its_bookings(product: Release) -> None:
         "SELECT node FROM partita.run_history JOIN partita.workflow_runs ON id = run_id "
         "WHERE name = 'trip-1' AND event LIKE '%Undo%' OR name = 'trip-1' AND node LIKE '%undo%'"
     )
-    assert undone
+    assert {"flight~undo", "hotel~undo"} <= {node for (node,) in undone}
     delete(product, "saga")
 
 
@@ -113,9 +112,8 @@ def test_maintenance_has_no_rights_in_the_api(product: Release) -> None:
     assert mounted["spec"]["jobTemplate"]["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
 
 
-def test_a_container_has_nothing_to_write_to_and_no_shell(product: Release) -> None:
+def test_a_container_has_no_shell(product: Release) -> None:
     worker = product.kubectl("get", "pods", "-l", "partita.dev/worker=shop", "-o", "name").strip()
     with pytest.raises(ClusterError, match=r"(?i)not found|no such file"):
         product.kubectl("exec", worker, "--", "sh", "-c", "true")
     assert re.match(r"partita \S+|\d", product.kubectl("exec", worker, "--", "partita", "--version"))
-    assert Path(EXAMPLES / "tasks.py").exists()

@@ -1,7 +1,7 @@
 """Pytest fixtures: the node with the images of this checkout, and the release that most tests share.
 
 Trade-off: installing takes half a minute, so tests that only use the product share one release and leave it as they
-found it; those that need a cluster without it ask for `bare_node`, and stand last in the order of files.
+found it; those that change it stand in a later file, in the order in which they leave it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from e2e.cluster.fixtures import node
 from e2e.cluster.progress import to_stderr
 from e2e.images import build, problem
 
-__all__ = ["bare_node", "chart_node", "node", "product", "shared_release"]
+__all__ = ["chart_node", "node", "product", "shared_release"]
 
 HERE = Path(__file__).parent
 DEFINITION = HERE / "steps.yaml"
@@ -73,15 +73,11 @@ def product(shared_release: SharedRelease) -> Release:
     return shared_release.release
 
 
-@pytest.fixture(scope="module")
-def bare_node(shared_release: SharedRelease) -> PodCluster:
-    """The node with the images and nothing of the product."""
-    shared_release.remove()
-    return shared_release.release.node
-
-
-def run_of_steps(name: str, **labels: str) -> str:
-    """Return a WorkflowRun of the definition `steps`, which three tasks lead to its end, as JSON."""
-    metadata = {"name": name, "labels": labels}
-    spec = {"definitionRef": {"name": "steps"}, "input": {"text": name}}
-    return json.dumps({"apiVersion": "partita.dev/v1alpha1", "kind": "WorkflowRun", "metadata": metadata, "spec": spec})
+def runs_of(definition: str, *names: str) -> str:
+    """Return WorkflowRuns of the definition `steps` or `gate`, three tasks or two with a signal between, as JSON."""
+    api = {"apiVersion": "partita.dev/v1alpha1", "kind": "WorkflowRun"}
+    items = [
+        {**api, "metadata": {"name": name}, "spec": {"definitionRef": {"name": definition}, "input": {"text": name}}}
+        for name in names
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

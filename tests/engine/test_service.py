@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from partita.domain.errors import UnavailableError
+from partita.domain.errors import ForbiddenError, UnavailableError
 from partita.engine.service import TickingService
 from partita.engine.supervisor import Backoff, Jobs, ServiceState, Supervisor
 from tests.engine.manual_clock import ManualClock
@@ -66,6 +66,24 @@ async def test_a_failing_service_is_restarted_with_growing_pauses(caplog: pytest
     assert (report.state, report.restarts, report.last_error) == (ServiceState.RUNNING, 4, "bug")
     traces = [record for record in caplog.records if record.exc_info]
     assert len(traces) == 3, "a lost database is one line, a bug is a traceback"
+    await supervisor.stop()
+
+
+async def test_what_the_outside_refuses_is_a_line_once_and_again_when_it_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock()
+    supervisor, service = Supervisor(clock=clock, backoff=Backoff(1, 8)), Counter(clock)
+    away, refused = UnavailableError("database: is away"), ForbiddenError("kubernetes: GET x: Unauthorized")
+    service.failures = [away, away, refused, refused]
+    with caplog.at_level(logging.WARNING):
+        supervisor.start(service)
+        while service.rounds == 0:
+            clock.move(0.5)
+            await asyncio.sleep(0)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [f"service counter: {error}; it is tried again" for error in (away, refused)]
+    assert not [record for record in caplog.records if record.exc_info]
     await supervisor.stop()
 
 

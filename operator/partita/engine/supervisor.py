@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
 
-from partita.domain.errors import UnavailableError
+from partita.domain.errors import ForbiddenError, UnavailableError
 from partita.engine.service import Clock, Service, SystemClock
 
 log = logging.getLogger(__name__)
@@ -130,10 +130,10 @@ class Supervisor:
 
     def _note_failure(self, entry: _Supervised, error: Exception, failures: int) -> None:
         entry.restarts += 1
-        entry.last_error = str(error) or type(error).__name__
+        told, entry.last_error = entry.last_error, str(error) or type(error).__name__
         entry.state = ServiceState.BACKING_OFF
-        if isinstance(error, UnavailableError):
-            level = logging.WARNING if failures == 1 else logging.DEBUG
+        if isinstance(error, UnavailableError | ForbiddenError):  # their words say all that a trace could
+            level = logging.WARNING if failures == 1 or entry.last_error != told else logging.DEBUG
             log.log(level, "service %s: %s; it is tried again", entry.service.name, error)
         else:
             log.error("service %s failed (%d in a row) and is restarted", entry.service.name, failures, exc_info=error)
