@@ -51,10 +51,7 @@ class Place:
         return await self.until(run, lambda detail: detail.run.phase == phase, phase)
 
     async def waiting(self, run: str) -> RunDetail:
-        """A run once it waits for something other than a worker, which only the database tells, and nothing runs.
-
-        A status may be written in the middle of a change: its waits are then newer than its nodes.
-        """
+        """A run once it waits for something other than a worker, which only the database tells, and nothing runs."""
 
         def waits(detail: RunDetail) -> bool:
             waiting = detail.run.waiting

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,8 +11,9 @@ from uuid6 import uuid7
 
 from partita.engine.projection_queue import Projections, SupersededError
 from partita.settings import LimitSettings
-from partita.store.database import Database
+from partita.store.database import Connection, Database
 from partita.store.projection import ProjectionStore, RefusalRow
+from tests.store.records import insert, insert_run
 
 ENGINE = "cluster/partita"
 
@@ -91,3 +93,36 @@ async def test_the_same_refusal_is_shown_once_and_another_one_again(store: Proje
     assert [refusal.message for refusal in await projections.refusals(10)] == ["disabled"]
     await store.forget_refusals(ENGINE, ["u-1"])
     assert await projections.refusals(10) == []
+
+
+class BesideStore(ProjectionStore):
+    """Lets something else commit between the first statement and those behind it."""
+
+    beside: Callable[[], Awaitable[object]] | None = None
+
+    async def _select(self, connection: Connection, name: str, *values: object) -> list[Any]:
+        rows = await super()._select(connection, name, *values)
+        if self.beside is not None:
+            beside, self.beside = self.beside, None
+            await beside()
+        return rows
+
+
+async def test_a_status_is_of_one_moment(database: Database) -> None:
+    run_id, store = uuid7(), BesideStore(database)
+    await insert_run(database, run_id, cr_uid="u", cr_generation=1, revision=7)
+    await insert(database, "task_instances", run_id=run_id, node="each", kind="task", state="Queued")
+    change = database.sql.written("""
+        WITH ended AS (UPDATE :"schema".task_instances SET state = 'Completed' WHERE run_id = $1),
+             begun AS (INSERT INTO :"schema".waits (run_id, name, seq, since, node, index)
+                       VALUES ($1, 'spare', 1, now(), 'spare', 0))
+        UPDATE :"schema".workflow_runs SET revision = 8 WHERE id = $1""")
+
+    async def told() -> tuple[int, str, int]:
+        rows = await store.statuses([run_id], {}, output_bytes=10, nodes=20, signals=10, suspension_events=())
+        return rows.runs[0]["revision"], rows.nodes[0]["state"], len(rows.waiting)
+
+    store.beside = lambda: database.read(lambda connection: connection.execute(change, run_id))
+    assert await told() == (7, "Queued", 0)
+    assert await told() == (8, "Completed", 1)
+    await store.close()

@@ -50,6 +50,8 @@ READS: Final = MappingProxyType({"plan_cache_mode": "force_generic_plan", "enabl
 """Options of a session of the pool. With two years of months to choose from, planning a read takes longer than reading;
 and what an average value has few of, some value has a million of: rows are to come in the order of an index, up to a
 limit, and never to be sorted. A sort that is needed anyway is still done."""
+ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+"""First in a transaction whose statements have to see the same moment."""
 _CACHE: Final = 512
 """Prepared statements that a connection keeps: more than there are blocks."""
 

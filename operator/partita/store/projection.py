@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from partita.store.database import Connection, Database
+from partita.store.database import ONE_SNAPSHOT, Connection, Database
 from partita.store.errors import boundary
 
 Row = Mapping[str, Any]
@@ -76,13 +76,14 @@ class ProjectionStore:
     ) -> StatusRows:
         """Rows for the statuses of these runs. ``listed`` names signals that must be among them, by run.
 
-        The run rows are read first: what is read after them can only be newer than the revision they carry.
+        All are of one moment: a status whose waits were newer than its nodes would show a step that runs while nothing
+        is waited for, and may stand so until the next change.
         """
         low, high = min(ids), max(ids)
         pairs = [(run, signal) for run, names in listed.items() for signal in names]
         runs_listed, ids_listed = [run for run, _ in pairs], [signal for _, signal in pairs]
         with boundary():
-            async with self._lock, self._connection.transaction() as connection:
+            async with self._lock, self._connection.transaction(first=ONE_SNAPSHOT) as connection:
                 runs = await self._select(connection, "projection_runs", ids, low, high, output_bytes)
                 suspended = [row["id"] for row in runs if row["applied_suspend"] or row["cr_generation"] > 1]
                 return StatusRows(
