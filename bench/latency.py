@@ -46,7 +46,7 @@ async def measure(settings: Settings, options: Options) -> list[Figure]:
             pair = Pair(engine, session)
             await pair.group(min(_WARM, options.runs))
             for number in range(options.repeats):
-                groups.append(await pair.group(options.runs))
+                groups.append((await pair.group(options.runs))[:2])
                 say(f"latency {number + 1}/{options.repeats}: {_shown(*groups[-1])}")
     finally:
         await session.close()
@@ -57,9 +57,13 @@ class WatchedEngine(Engine):
     """Tells when a worker's report of the last step has been answered, without asking the database."""
 
     ended: asyncio.Event | None = None
+    last_step_ran = 0.0
+    """When the function of a last step returned, by ``time.perf_counter``: before its end was recorded."""
 
     async def report(self, report: Report, offer: Offer | None = None) -> ReportReply:
         """Record the end of an attempt."""
+        if report.node == NODES[-1]:
+            self.last_step_ran = time.perf_counter()
         reply = await super().report(report, offer)
         if self.ended is not None and report.node == NODES[-1]:
             self.ended.set()
@@ -74,17 +78,19 @@ class Pair:
         self._session = session
         self._sql = Sql(engine.settings.database.schema)
 
-    async def group(self, runs: int) -> tuple[list[float], list[float]]:
-        """Milliseconds of lone runs: of the engine, of bare SQL."""
+    async def group(self, runs: int) -> tuple[list[float], list[float], list[float]]:
+        """Milliseconds of lone runs: of the engine, of bare SQL, and of the engine until the last step has run."""
         parsed = bare.definition()
-        ours, theirs = [], []
+        ours, theirs, unrecorded = [], [], []
         for _ in range(runs):
+            begun = time.perf_counter()
             ours.append(await lone(self._engine))
+            unrecorded.append((self._engine.last_step_ran - begun) * 1e3)
             transitions = bare.decided(1, parsed)
             begun = time.perf_counter()
             await bare.play(transitions, self._session, self._sql)
             theirs.append((time.perf_counter() - begun) * 1e3)
-        return ours, theirs
+        return ours, theirs, unrecorded
 
 
 async def lone(engine: WatchedEngine) -> float:

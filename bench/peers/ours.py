@@ -1,10 +1,13 @@
 """Our own turn between those of the peers: the same figures by the scripts that measure them alone.
 
 Invariant: nothing is measured differently here; ``bench.load`` and ``bench.latency`` do the work. Lone runs alternate
-with bare SQL that writes the same rows, which is a line of its own.
+with bare SQL that writes the same rows, which is a line of its own. Ours end with the commit of the last step's end;
+those of most peers when the last step's function has run, so that this moment of ours is a line of its own as well.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from bench import counters
 from bench.latency import Pair, WatchedEngine
@@ -18,8 +21,19 @@ from partita.store.database import Dedicated
 _WARM = 10
 
 
-async def turn(settings: Settings, options: Options, lone_runs: int) -> tuple[Turn, tuple[float, ...]]:
-    """Our turn, and milliseconds of bare SQL."""
+class Lone(NamedTuple):
+    """Milliseconds of lone runs."""
+
+    recorded: tuple[float, ...]
+    """Ours, until the last step's end is committed."""
+    bare: tuple[float, ...]
+    """Bare SQL."""
+    run: tuple[float, ...]
+    """Ours, until the last step's function has run; what a queue's figures are that records ends later."""
+
+
+async def turn(settings: Settings, options: Options, lone_runs: int) -> tuple[Turn, Lone]:
+    """Our turn, and its lone runs."""
     warm = max(1, options.runs // 4)
     before = await counters.read(settings)
     async with loaded(settings, options) as load:
@@ -27,17 +41,16 @@ async def turn(settings: Settings, options: Options, lone_runs: int) -> tuple[Tu
         done = await load.round(options.runs)
     cost, steps = await counters.read(settings) - before, (warm + options.runs) * STEPS
     cpu = done.python_us() + done.postgres_us() if done.cpu.postgres else None
-    lone, bare = await _latency(settings, lone_runs)
-    return Turn(done.rate, cost.wal_bytes / steps, cost.commits / steps, cpu, lone), bare
+    lone = await _latency(settings, lone_runs)
+    return Turn(done.rate, cost.wal_bytes / steps, cost.commits / steps, cpu, lone.recorded), lone
 
 
-async def _latency(settings: Settings, runs: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+async def _latency(settings: Settings, runs: int) -> Lone:
     session = Dedicated(settings.database, "bench/bare", planner=True)
     try:
         async with working(settings, WatchedEngine) as engine:
             pair = Pair(engine, session)
             await pair.group(_WARM)
-            ours, bare = await pair.group(runs)
+            return Lone(*map(tuple, await pair.group(runs)))
     finally:
         await session.close()
-    return tuple(ours), tuple(bare)

@@ -127,19 +127,20 @@ def parse(arguments: Sequence[str]) -> Plan:
 
 
 async def measure(plan: Plan, base: Base, settings: Settings) -> list[Result]:
-    """Results of ours, of bare SQL, and of every peer."""
-    mine, bare = Result(OURS), Result("bare-sql")
+    """Results of ours, of bare SQL, of ours with the peers' end of a lone run, and of every peer."""
+    mine, bare, run = Result(OURS), Result("bare-sql"), Result(f"{OURS}, unrecorded")
     async with AsyncExitStack() as stack:
         places = [await _prepared(peer, plan, base.url, stack) for peer in plan.peers]
         for number in range(plan.repeats):
             turn, lone = await ours.turn(settings, plan.ours(), plan.lone)
             mine.turns.append(turn)
-            bare.lone.append(lone)
+            bare.lone.append(lone.bare)
+            run.lone.append(lone.run)
             say(f"turn {number + 1}/{plan.repeats} (load {os.getloadavg()[0]:.2f}): {report.shown(mine)}")
             for at in places:
                 await _turn(at, plan)
         mine.setting = as_setting(plan.ours())
-    return [mine, bare, *(at.result for at in places)]
+    return [mine, bare, run, *(at.result for at in places)]
 
 
 async def _prepared(peer: Peer, plan: Plan, url: str, stack: AsyncExitStack) -> Place:

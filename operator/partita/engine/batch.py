@@ -8,8 +8,9 @@ parts by ``transactor``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import attrgetter
 from typing import Final
 from uuid import UUID
@@ -20,6 +21,7 @@ from partita.domain.state.events import Reply, RunStarted
 from partita.domain.state.slices import Context, Limits, new_slice
 from partita.engine import admission, fencing, handoff, likeness, messages, opening, rounds
 from partita.engine.definitions import Definitions
+from partita.engine.eager import IdleWorkers, Promise
 from partita.engine.known_runs import KnownRuns
 from partita.engine.likeness import Likeness
 from partita.engine.messages import Delivery
@@ -54,12 +56,13 @@ class Tools:
     notices: Notices
     urgency: Urgency
     known: KnownRuns
+    idle: IdleWorkers
 
 
 class Batch:
     """The submissions of one transaction; used once."""
 
-    __slots__ = ("_few", "_sent", "_tools", "_wait", "skipped", "sql", "turns", "writes", "xid")
+    __slots__ = ("_few", "_promises", "_sent", "_tools", "_wait", "skipped", "sql", "turns", "writes", "xid")
 
     def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
         self._tools = tools
@@ -73,6 +76,8 @@ class Batch:
         self.writes: Writes | None = None
         self._few: Sequence[tuple[UUID, Group]] = ()
         """Runs of a small batch, whose next report may come alone as well, and what they are like."""
+        self._promises: Mapping[Turn, Promise] = {}
+        """Slots of idle workers that wait for the outcome."""
         self._sent: list[Delivery] = []
         """Messages that this transaction sends."""
         self.xid = ""
@@ -106,13 +111,28 @@ class Batch:
         with likeness.sharing_failures(new.alike):
             await rounds.decide_batch(connection, sql, groups, context, tools.settings.engine)
         if not loaded.paused:
-            await handoff.hand_on(connection, sql, groups, tools.urgency, loaded.now)
+            await self._hand_on(connection, groups, new.alike, loaded.now)
         new_runs = await admission.take_keys(connection, sql, new, tools.settings.retention)
         await self._write(connection, groups, new.alike, new_runs, loaded)
         _answer(groups)
         if len(self.turns) <= FEW:
             self._few = [(group.run_id, group) for group in groups]
             self._few += [(start.run_id, kind.first) for kind in new.alike for _, start in kind.others]
+
+    async def _hand_on(
+        self, connection: Connection, groups: Sequence[Group], alike: Sequence[Likeness], now: datetime
+    ) -> None:
+        """Give workers what became ready; where a batch is small, idle workers of this process too.
+
+        What is copied stays as it was decided: with a ready row.
+        """
+        tools = self._tools
+        if len(self.turns) <= FEW:
+            copied = {kind.first.run_id for kind in alike}
+            self._promises = handoff.promised([one for one in groups if one.run_id not in copied], tools.idle)
+        await handoff.hand_on(connection, self.sql, groups, tools.urgency, now, self._promises)
+        for turn, promise in self._promises.items():
+            promise.task = turn.next
 
     async def _open(self, connection: Connection) -> Opening:
         """Lock and read; skipped and missing runs leave the batch here."""
@@ -177,8 +197,15 @@ class Batch:
         self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
         self.writes = writes
 
+    def abandon(self) -> None:
+        """Tell those who wait beside the callers that the transaction failed, or that nobody knows."""
+        for promise in self._promises.values():
+            promise.failed()
+
     def deliver(self) -> None:
         """Answer the callers and tell the process's duties, after the commit."""
+        for promise in self._promises.values():
+            promise.committed()
         for turn in self.turns:
             if isinstance(turn.answer, Exception):
                 turn.submission.fail(turn.answer)

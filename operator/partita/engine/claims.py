@@ -55,6 +55,10 @@ class Claimer:
         """There is new work: the next claim looks first where there was some before."""
         self._positions.hint()
 
+    def doubt(self, claim_id: UUID) -> None:
+        """Tasks may have been leased to this worker under this id: the next claim looks."""
+        self._unknown.append(claim_id)
+
     async def claim(self, slots: int) -> list[ClaimedTask]:
         """Up to ``slots`` tasks; more only when an earlier claim of unknown outcome turns out to have taken some.
 
@@ -126,8 +130,9 @@ class Claimer:
         """Tasks of claims whose outcome was unknown, or whose inputs could not be read."""
         adopted: list[ClaimedTask] = []
         while self._unknown:
-            adopted += await self._with_inputs(await self._store.look_up(self._unknown[-1]))
-            self._unknown.pop()
+            claim_id = self._unknown[-1]
+            adopted += await self._with_inputs(await self._store.look_up(claim_id))
+            self._unknown.remove(claim_id)
         return adopted
 
     async def _with_inputs(self, rows: Sequence[Record]) -> list[ClaimedTask]:

@@ -19,6 +19,7 @@ from partita.domain.state.slices import Limits
 from partita.engine.batch import Tools
 from partita.engine.bulk import Bulk
 from partita.engine.definitions import Definitions
+from partita.engine.eager import IdleWorkers
 from partita.engine.known_runs import KnownRuns
 from partita.engine.lane import Lane
 from partita.engine.notices import Notices
@@ -54,6 +55,8 @@ class Coordinator:
 
     def __init__(self, database: Database, settings: Settings, definitions: Definitions) -> None:
         self.notices = Notices()
+        self.idle = IdleWorkers()
+        """Workers of this process that take what becomes ready at once."""
         self._patience = settings.database.patience_ms / 1000
         self._tools = Tools(
             database.sql,
@@ -68,6 +71,7 @@ class Coordinator:
             self.notices,
             Urgency(),
             KnownRuns(definitions),
+            self.idle,
         )
         self._patient = Transactor(self._tools, database.dedicated("coordinator-waiting"))
         self.bulk = Bulk(self._tools, database)

@@ -1,9 +1,10 @@
-"""Handing the next task of a run to the worker that just reported, instead of queueing it.
+"""Handing the next task of a run to the worker that just reported, or to one that idles, instead of queueing it.
 
 Purpose: saves a ready row, a claim and the worker's next look. Invariant: the lease is written by the transaction that
-makes the task ready, so that the task is never in neither table; the report's ``request_id`` is its ``claim_id``, by
-which the answer can be found again when it was lost. Trade-off: a run in progress goes before queued runs, unless
-work that is a whole level of priority more urgent waits in the queue; that is looked up once a second, not every time.
+makes the task ready, so that the task is never in neither table; its ``claim_id``, which is the ``request_id`` of the
+report or that of the idle worker's promise, finds it again when the answer was lost. Trade-off: a run in progress goes
+before queued runs, unless work that is a whole level of priority more urgent waits in the queue; that is looked up once
+a second, not every time.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from partita.domain.payload import NULL, Payload
 from partita.domain.state.effects import Effects, Enqueue
 from partita.domain.state.repeats import Repeat
 from partita.domain.state.rows import NodeKey, RunRow, RunStatus, TaskRow
-from partita.engine.requests import ClaimedTask, Offer, Report
-from partita.engine.submissions import Reported
+from partita.engine.eager import IdleWorkers, Promise
+from partita.engine.requests import ClaimedTask, Offer
+from partita.engine.submissions import Happening, Reported, Start, TimerFell
 from partita.engine.turns import Group, Turn
 from partita.engine.urgency import Urgency
 from partita.minting import new_id
 from partita.store.database import Connection
 from partita.store.sql import Sql
 from partita.store.writes import NewLease
+
+_EAGER: Final = (Start, Happening, TimerFell)
+"""What may go to an idle worker at once. A lease that ended is not among them: another worker may have more luck."""
 
 
 class _Queued(NamedTuple):
@@ -38,16 +43,18 @@ class _Queued(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A report that made tasks ready and brings free hands."""
+    """A turn that made tasks ready, and the free hands for one of them."""
 
     group: Group
     queued: _Queued
     """By all events of the run."""
     turn: Turn
     own: Mapping[NodeKey, Enqueue]
-    """What this report alone has queued."""
-    report: Report
+    """What this turn alone has queued."""
     offer: Offer
+    claim_id: UUID
+    ended: tuple[str, int] | None
+    """The attempt that was reported."""
 
 
 class _Handed(NamedTuple):
@@ -67,9 +74,16 @@ class _Handed(NamedTuple):
         return self.run.id, self.key
 
 
-async def hand_on(connection: Connection, sql: Sql, groups: Sequence[Group], urgency: Urgency, now: datetime) -> None:
-    """Lease ready tasks to the workers whose reports made them ready."""
-    candidates = _candidates(groups)
+async def hand_on(
+    connection: Connection,
+    sql: Sql,
+    groups: Sequence[Group],
+    urgency: Urgency,
+    now: datetime,
+    promises: Mapping[Turn, Promise] | None = None,
+) -> None:
+    """Lease ready tasks to the workers whose reports made them ready, and to idle ones (``promised``)."""
+    candidates = _candidates(groups, promises or {})
     if not candidates:
         return
     queues = {enqueue.queue for one in candidates for enqueue in one.own.values()}
@@ -87,8 +101,24 @@ def _deadline(now: datetime, timeout_ms: int) -> datetime:
     return now + timedelta(milliseconds=timeout_ms)
 
 
-def _candidates(groups: Sequence[Group]) -> list[_Candidate]:
-    """Reports with an offer that have queued something."""
+def promised(groups: Sequence[Group], idle: IdleWorkers) -> dict[Turn, Promise]:
+    """Slots of idle workers for what happened to these runs other than by a worker's report, by turn."""
+    found = {}
+    for group in groups:
+        effects = group.effects
+        if effects is None or not (queued := _queued(effects)).enqueue or queued.run.status is not RunStatus.RUNNING:
+            continue
+        for turn in group.turns:
+            if isinstance(turn.submission, _EAGER) and turn.decided is not None:
+                queues = [enqueue.queue for enqueue in _queued(turn.decided).enqueue.values()]
+                promise = idle.promise(queues, queued.run.namespace) if queues else None
+                if promise is not None:
+                    found[turn] = promise
+    return found
+
+
+def _candidates(groups: Sequence[Group], promises: Mapping[Turn, Promise]) -> list[_Candidate]:
+    """Reports with an offer, and turns with a promise, that have queued something."""
     found = []
     for group in groups:
         effects = group.effects
@@ -99,10 +129,17 @@ def _candidates(groups: Sequence[Group]) -> list[_Candidate]:
             continue
         for turn in group.turns:
             one, decided = turn.submission, turn.decided
-            if isinstance(one, Reported) and one.offer is not None and decided is not None:
+            if decided is None:
+                continue
+            if isinstance(one, Reported) and one.offer is not None:
                 own = queued.enqueue if decided is effects else _queued(decided).enqueue
                 if own:
-                    found.append(_Candidate(group, queued, turn, own, one.report, one.offer))
+                    report = one.report
+                    ended = (report.node, report.index)
+                    found.append(_Candidate(group, queued, turn, own, one.offer, report.request_id, ended))
+            elif promises and (promise := promises.get(turn)) is not None:
+                own = _queued(decided).enqueue
+                found.append(_Candidate(group, queued, turn, own, promise.offer, promise.claim_id, None))
     return found
 
 
@@ -114,7 +151,7 @@ def _queued(effects: Effects) -> _Queued:
 
 
 def _hand_on(one: _Candidate, urgency: Urgency, now: datetime) -> _Handed | None:
-    group, report, offer = one.group, one.report, one.offer
+    group, offer = one.group, one.offer
     run, queued, tasks = one.queued
     if offer.slots <= 0 or not (offer.namespaces is None or run.namespace in offer.namespaces):
         return None
@@ -122,11 +159,11 @@ def _hand_on(one: _Candidate, urgency: Urgency, now: datetime) -> _Handed | None
         enqueue = queued.get(key)
         if enqueue is None or key in group.handed or enqueue.queue not in offer.queues:
             continue
-        if key == (report.node, report.index):
+        if key == one.ended:
             continue  # the attempt that failed just now: another worker may have more luck
         if urgency.allows(enqueue.queue, enqueue.priority, now):
             deadline = _deadline(now, enqueue.timeout_ms)
-            lease = group.handed[key] = NewLease(new_id(), report.request_id, offer.worker_id, deadline)
+            lease = group.handed[key] = NewLease(new_id(), one.claim_id, offer.worker_id, deadline)
             task = tasks.get(key)
             return _Handed(run, one.turn, key, enqueue, lease, None if task is None else task.input)
     return None

@@ -107,7 +107,7 @@ class Transactor:
         """One transaction; the answer is what it skipped."""
         batch = Batch(self._tools, group, wait=wait)
         self.transactions += 1
-        complete = False
+        complete = ended = False
         try:
             async with self._connection.transaction(_patience(group), first=batch.first) as connection:
                 if wait:
@@ -117,12 +117,15 @@ class Transactor:
                     timeline = await connection.fetchval(self._tools.sql("timeline"))
                     self._timeline = (self._connection.connects, timeline)
                 complete = True
+            ended = True
         except Exception as error:
             if self._tools.months.avoid(error, batch.sql):
                 raise MonthMissingError from error
             if not (complete and is_disconnect(error) and await self._committed(batch.xid, group)):
                 raise
-        batch.deliver()
+            ended = True
+        finally:
+            batch.deliver() if ended else batch.abandon()
         return batch.skipped
 
     async def _bound_waiting(self, connection: Connection) -> None:

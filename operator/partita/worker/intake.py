@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
+from uuid import UUID
 
 from partita.engine.claims import Claimer, ProtocolTooOldError
 from partita.engine.requests import ClaimedTask
@@ -64,6 +65,8 @@ class Intake(TickingService):
         self._last_miss = 0.0
         self.idle = False
         """Whether the worker has declared that it waits to be told."""
+        self.asking = 0
+        """Tasks that the claim in progress may bring."""
 
     def hint(self) -> None:
         """There is new work: look now."""
@@ -71,19 +74,32 @@ class Intake(TickingService):
         self._misses = 0
         self.wake()
 
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the latest look has found nothing, and no news of work has come since."""
+        return self._misses > 0
+
+    def doubt(self, claim_id: UUID) -> None:
+        """A task may have been leased to the worker under this id: look now."""
+        self._claimer.doubt(claim_id)
+        self.wake()
+
     async def tick(self) -> float:
         """Claim for the free slots; the answer is how long to wait for a wake-up."""
         free = self._hands.free()
         if free <= 0:
             return _FOREVER
+        self.asking = free - 1 if self.found_nothing and free > 1 else free  # one is left for what may be handed over
         try:
-            tasks = await self._claimer.claim(free)
+            tasks = await self._claimer.claim(self.asking)
         except ProtocolTooOldError as error:
             self._too_old(error)
             return _FOREVER
         except PrivilegeMissingError as error:
             self._refused(self, error)
             raise
+        finally:
+            self.asking = 0
         if not tasks:
             return await self._missed()
         self._misses = 0

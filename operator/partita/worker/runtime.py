@@ -13,6 +13,7 @@ import os
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
@@ -72,6 +73,9 @@ class Worker:
         self._supervisor = Supervisor(clock=clock)
         self._executor = ThreadPoolExecutor(self._settings.slots, thread_name_prefix="partita-task")
         self._stop_wanted = asyncio.Event()
+        self._promised = 0
+        """Slots kept free for tasks of transactions in progress."""
+        self._promises_ended = asyncio.Event()
         self.queues = frozenset(self._settings.queues)
         self.serves_all_namespaces = not self._settings.namespaces
         self.draining = False
@@ -117,6 +121,7 @@ class Worker:
         self._supervisor.start(self.intake)
         if self._wakeups is not None:
             self._wakeups.add(self)
+        self._engine.coordinator.idle.add(self)
         self._engine.notices.outdated.append(self._outdated)
         log.info(
             "worker %s serves %s in queues %s", self.worker_id, ", ".join(self._tasks), ", ".join(sorted(self.queues))
@@ -134,11 +139,13 @@ class Worker:
     async def stop(self, *, grace: float | None = None) -> None:
         """Take nothing new, let tasks finish for ``grace`` seconds (None: the setting), hand back the rest."""
         self.draining = True
+        self._engine.coordinator.idle.remove(self)
         self._engine.notices.outdated.remove(self._outdated)
         if self._wakeups is not None:
             self._wakeups.remove(self)
         await self._supervisor.stop_one(self.intake)
         self.heartbeat.wake()
+        await self._end_promises()
         if not await self._jobs.join(self._settings.stop_grace_ms / 1000 if grace is None else grace):
             for attempt in tuple(self._attempts.values()):
                 attempt.give_up(HandedBack(), "the worker stops")
@@ -155,6 +162,7 @@ class Worker:
     async def abort(self) -> None:
         """Stop at once; what it held is found by the sweeper. Also after a ``start`` that was cancelled."""
         self.draining = True
+        self._engine.coordinator.idle.remove(self)
         self._reporter.give_up()
         await self._supervisor.stop(grace=0)
         await self._jobs.cancel(_LAST_REPORTS)
@@ -168,7 +176,7 @@ class Worker:
 
     def free(self) -> int:
         """Slots without a task."""
-        return 0 if self.draining else self._settings.slots - len(self._jobs)
+        return 0 if self.draining else self._settings.slots - len(self._jobs) - self._promised
 
     def wake(self) -> None:
         """There is work in one of its queues."""
@@ -178,6 +186,30 @@ class Worker:
         """Execute these tasks, each in a slot."""
         for claimed in tasks:
             self._jobs.spawn(self._occupy_slot(self._hold(claimed)), f"{claimed.node}/{claimed.run_id}")
+
+    def promise(self) -> Offer | None:
+        """Keep a slot free for a task that is about to be ready; None unless the worker has nothing to do."""
+        if not self.intake.found_nothing or self.free() <= self.intake.asking:
+            return None
+        self._promised += 1
+        self._promises_ended.clear()
+        return self._offer
+
+    def keep(self, task: ClaimedTask) -> None:
+        """Execute this task in a slot that was promised."""
+        self.release()
+        self.take([task])
+
+    def release(self) -> None:
+        """A promised slot is not needed."""
+        self._promised -= 1
+        if not self._promised:
+            self._promises_ended.set()
+
+    def doubt(self, claim_id: UUID) -> None:
+        """A promised slot's task may have been leased under this id."""
+        self.release()
+        self.intake.doubt(claim_id)
 
     def beat(self) -> Beat:
         """What the heartbeat says."""
@@ -254,6 +286,13 @@ class Worker:
 
     def _outdated(self) -> None:
         self.want_stop("the schema demands a newer engine protocol")
+
+    async def _end_promises(self) -> None:
+        """Wait for transactions that may hand a task over; it is handed back then."""
+        if self._promised:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_REPORTS):
+                    await self._promises_ended.wait()
 
     async def _lose_forgotten(self) -> None:
         """End the leases that are this worker's and that it does not know, or knows no more."""

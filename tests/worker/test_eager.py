@@ -1,0 +1,113 @@
+"""A worker beside the engine that starts runs: it is given tasks without asking for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from partita.domain.payload import NULL
+from partita.domain.state.events import SignalReceived
+from partita.settings import Settings
+from partita.worker import Tasks
+from tests.waiting import until
+from tests.worker.hosted import Host, hosted
+from tests.worker.test_runtime import ONE_WAIT, Gate
+
+
+async def idle(host: Host, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The worker once it has found nothing to do; its claims find nothing from then on."""
+    worker: Any = host.worker
+    await until(lambda: _found_nothing(worker), within=10, what="the worker has found nothing")
+
+    async def nothing(slots: int) -> list[Any]:
+        del slots
+        return []
+
+    monkeypatch.setattr(worker.intake._claimer, "claim", nothing)
+    await worker.intake.ticked()
+    return worker
+
+
+async def _found_nothing(worker: Any) -> bool:
+    return bool(worker.intake.found_nothing)
+
+
+async def test_an_idle_worker_executes_a_start_without_a_claim(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Tasks()
+
+    @app.task("greet")
+    async def greet() -> str:
+        return "hello"
+
+    nodes: list[Any] = [
+        {"name": "one", "task": {"type": "greet"}},
+        {"name": "answer", "waitForEvent": {}, "dependsOn": ["one"]},
+        {"name": "two", "task": {"type": "greet"}, "dependsOn": ["answer"]},
+    ]
+    async with hosted(settings, app) as host:
+        await host.deploy(*nodes)
+        await idle(host, monkeypatch)
+        run_id = await host.start()
+        await host.engine.apply(run_id, SignalReceived(id="s1", name="answer", payload=NULL))
+        assert (await host.ended(run_id))["status"] == "Succeeded"
+
+
+async def test_slots_bound_what_is_handed_over(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    async with hosted(settings, gate.app, slots=2) as host:
+        await host.deploy(ONE_WAIT)
+        worker = await idle(host, monkeypatch)
+        for _ in range(4):
+            await host.start()
+        assert (len(worker.held()), worker.free()) == (2, 0)
+        (row,) = await host.fetch("SELECT count(*) FROM partita.ready_tasks")
+        assert row[0] == 2
+        gate.open.set()
+
+
+async def test_a_doubtful_lease_is_adopted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker is told that nobody knows, and finds it: no attempt is spent."""
+    gate = Gate()
+    async with hosted(settings, gate.app) as host:
+        await host.deploy(ONE_WAIT)
+        worker: Any = host.worker
+        await until(lambda: _found_nothing(worker), within=10, what="the worker has found nothing")
+        kept = worker.keep
+
+        def lost(task: Any) -> None:
+            monkeypatch.undo()
+            row = asyncio.ensure_future(host.fetch("SELECT claim_id FROM partita.task_leases"))
+            row.add_done_callback(lambda found: worker.doubt(found.result()[0][0]))
+            assert task.node == "only"
+
+        monkeypatch.setattr(worker, "keep", lost)
+        run_id = await host.start()
+        assert worker.keep == kept, "the task was handed over"
+        async with asyncio.timeout(10):
+            await gate.began.wait()
+        gate.open.set()
+        assert (await host.ended(run_id))["status"] == "Succeeded"
+        assert gate.attempts == [1]
+        assert await host.events(run_id, "LeaseLost") == []
+
+
+async def test_a_stopping_worker_waits_for_what_it_promised(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+    async with hosted(settings, gate.app) as host:
+        await host.deploy(ONE_WAIT)
+        worker = await idle(host, monkeypatch)
+        assert worker.promise() is not None
+        stopping = asyncio.create_task(worker.stop(grace=5))
+        await asyncio.sleep(0)
+        assert worker.promise() is None
+        assert not stopping.done()
+        worker.release()
+        async with asyncio.timeout(5):
+            await stopping
+        assert worker.ended
