@@ -13,7 +13,7 @@ ARGS ?=
 export KEEP UV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-fanout bench-expressions bench-peers e2e venv kubernetes node set-up lock clean
+.PHONY: help demo test check format bench bench-fanout bench-expressions bench-kube bench-peers e2e venv kubernetes node set-up lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | \
@@ -47,6 +47,9 @@ bench-fanout: venv ## measure what an item of a loop, a node of a chain, a child
 
 bench-expressions: venv ## measure the most hostile expressions, and what a decision can hold up
 	@$(PY) -m bench expressions $(ARGS)
+
+bench-kube: set-up ## measure the Kubernetes path: runs a second, start among 10,000 objects, signals
+	@$(PY) -m bench kube_path kube_rate kube_scale $(ARGS)
 
 bench-peers: venv ## measure other engines and queues on PostgreSQL beside ours (ARGS="--only pgqueuer,absurd")
 	@$(PY) -m bench peers $(ARGS)

@@ -29,6 +29,8 @@ SCRIPTS: Final = (
     "fanout",
     "expressions",
     "kube_path",
+    "kube_rate",
+    "kube_scale",
     "snapshot",
     "hot_run",
     "growth",

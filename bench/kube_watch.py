@@ -1,4 +1,4 @@
-"""What a watcher of the API server sees of WorkflowRuns: when each succeeds, and how often each is written.
+"""What a watcher of the API server sees of WorkflowRuns: when each is as wanted, and how often each is written.
 
 Invariant: every write of an object is one event of the watch, so that events count writes; a watch that the server ends
 (it does so when a watcher is slow) goes on where it stood. Trade-off: the watcher costs the API server and this process
@@ -9,35 +9,49 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
 
-from partita.kube.client import KubeClient
+from bench.kube_stage import PATIENCE, Stage
 from partita.kube.connection import load_connection
-from partita.kube.resources import RUNS
+
+Wanted = Callable[[Mapping[str, Any]], bool]
+"""Whether a status is what is waited for."""
+
+
+def succeeded(status: Mapping[str, Any]) -> bool:
+    """The run has succeeded."""
+    return status.get("phase") == "Succeeded"
 
 
 class Watch:
     """The runs of one namespace from one moment on."""
 
-    def __init__(self, expected: int, version: str) -> None:
+    def __init__(self, expected: int, version: str, wanted: Wanted, one: Callable[[str], None]) -> None:
         self._expected = expected
+        self._wanted = wanted
+        self._one = one
         self.version = version
         """resourceVersion of the latest event."""
-        self._succeeded: set[str] = set()
+        self._found: set[str] = set()
         self.writes: Counter[str] = Counter()
         """Changes of each object after it was created."""
         self.done = asyncio.Event()
-        """All have succeeded."""
+        """All are as wanted."""
 
     @property
-    def succeeded(self) -> int:
-        """Runs that have succeeded."""
-        return len(self._succeeded)
+    def found(self) -> int:
+        """Runs that are as wanted."""
+        return len(self._found)
+
+    @property
+    def expected(self) -> int:
+        """Runs that have to be."""
+        return self._expected
 
     def see(self, line: bytes) -> None:
         """Take in one event."""
@@ -51,21 +65,34 @@ class Watch:
         name = found["metadata"]["name"]
         if event["type"] == "MODIFIED":
             self.writes[name] += 1
-        phase = (found.get("status") or {}).get("phase")
-        if phase in {"Failed", "Cancelled"}:
-            raise SystemExit(f"bench: run {name} is {phase}: {found['status']}")
-        if phase == "Succeeded":
-            self._succeeded.add(name)
-        if len(self._succeeded) == self._expected:
+        self._status(name, found.get("status") or {})
+
+    def _status(self, name: str, status: Mapping[str, Any]) -> None:
+        if status.get("phase") in {"Failed", "Cancelled"}:
+            raise SystemExit(f"bench: run {name} is {status['phase']}: {status}")
+        if self._wanted(status) and name not in self._found:
+            self._found.add(name)
+            self._one(name)
+        if len(self._found) == self._expected:
             self.done.set()
 
 
+async def finished(watch: Watch, patience: float = PATIENCE) -> None:
+    """Wait until all runs are as wanted."""
+    try:
+        await asyncio.wait_for(watch.done.wait(), patience)
+    except TimeoutError:
+        raise SystemExit(f"bench: {watch.found} of {watch.expected} runs after {patience:.0f} s") from None
+
+
 @asynccontextmanager
-async def watching(kubeconfig: Path, client: KubeClient, namespace: str, expected: int) -> AsyncIterator[Watch]:
-    """Watch the runs that are created from now on."""
-    version = (await client.get(f"{RUNS.path(namespace)}?limit=1"))["metadata"]["resourceVersion"]
-    watch = Watch(expected, version)
-    task = asyncio.create_task(_follow(kubeconfig, namespace, watch))
+async def watching(
+    stage: Stage, expected: int, wanted: Wanted = succeeded, one: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Watch]:
+    """Watch the runs that change from now on; ``one`` is told of each that is as ``wanted``, once."""
+    version = (await stage.client.get(f"{stage.path()}?limit=1"))["metadata"]["resourceVersion"]
+    watch = Watch(expected, version, wanted, one)
+    task = asyncio.create_task(_follow(stage, watch))
     task.add_done_callback(lambda ended: None if ended.cancelled() else watch.done.set())
     try:
         yield watch
@@ -75,9 +102,9 @@ async def watching(kubeconfig: Path, client: KubeClient, namespace: str, expecte
             await task
 
 
-async def _follow(kubeconfig: Path, namespace: str, watch: Watch) -> None:
-    info = load_connection(kubeconfig)
-    address = f"{info.server.rstrip('/')}{RUNS.path(namespace)}"
+async def _follow(stage: Stage, watch: Watch) -> None:
+    info = load_connection(stage.cluster.kubeconfig)
+    address = f"{info.server.rstrip('/')}{stage.path()}"
     connector = aiohttp.TCPConnector(ssl=info.as_ssl_context())
     limits = aiohttp.ClientTimeout(total=None)
     headers = info.as_http_headers()
