@@ -35,6 +35,7 @@ class Builder:
     cache: Cache
     say: Say
     done: dict[str, State] = field(default_factory=dict)
+    """Stages by name, and images that are there already by the name that `FROM` has for them."""
 
     def last(self) -> State:
         """Return the state after the last stage."""
@@ -57,7 +58,7 @@ class Builder:
     def _origin(self, base: str) -> State:
         if base == SCRATCH:
             return State(digest=SCRATCH)
-        if any(stage.name == base for stage in self.dockerfile.stages):
+        if base in self.done or any(stage.name == base for stage in self.dockerfile.stages):
             return self._stage(base)
         root = debian.base(base, self.cache, self.say)
         return State(lowers=(root,), digest=root.name, environment={"PATH": DEFAULT_PATH})

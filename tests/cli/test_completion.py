@@ -1,0 +1,57 @@
+"""What kubectl's completion is answered after ``kubectl partita``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMPLETE = "from partita.cli.completion import main; main()"
+
+
+def completed(*words: str) -> tuple[list[str], str]:
+    """The candidates with their descriptions, and the number at the end."""
+    command = [sys.executable, "-c", COMPLETE, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    *lines, last = done.stdout.splitlines()
+    return [line for line in lines if line], last
+
+
+def test_the_program_has_the_name_that_kubectl_looks_for() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert scripts["kubectl_complete-partita"] == "partita.cli.completion:main"
+
+
+def test_commands_are_those_of_the_plugin_with_what_they_do() -> None:
+    candidates, last = completed("")
+    names = {line.split("\t")[0] for line in candidates}
+    assert {"submit", "get", "list", "signal", "wait"} <= names
+    assert names.isdisjoint({"migrate", "worker", "operator", "dev"})
+    assert "get\tShow one run: its nodes and children, what it waits for, its output or error; or one node of it." in (
+        candidates
+    )
+    assert last == ":4"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "last"),
+    [
+        (("sus",), {"suspend"}, ":4"),
+        (("get", "one", "--no"), {"--node"}, ":4"),
+        (("list", "--output", ""), {"table", "json"}, ":4"),
+        (("get", "it's"), set(), ":4"),
+        (("submit", ""), set(), ":0"),
+        (("submit", "x.yaml", "--tag", ""), set(), ":0"),
+        (("submit", "--inp"), {"--inputs"}, ":4"),
+        (("nothing", ""), set(), ":4"),
+        (("list", "--database-"), set(), ":4"),
+    ],
+)
+def test_words_are_completed(words: tuple[str, ...], expected: set[str], last: str) -> None:
+    candidates, said = completed(*words)
+    assert ({line.split("\t")[0] for line in candidates}, said) == (expected, last)
