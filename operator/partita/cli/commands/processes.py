@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 import os
 import sys
 from collections.abc import Coroutine
@@ -13,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from partita.cli import names, options
+from partita.cli import logs, names, options
 from partita.cli.connect import database_settings
 from partita.domain.names import NAMESPACE_NAME, QUEUE_NAME
 
@@ -88,10 +87,7 @@ def operator(
 
 def _run(process: Coroutine[Any, Any, T]) -> T:
     """Run a long-running process on the fast loop where there is one, with a log that a person can read."""
-    logging.basicConfig(
-        level=os.environ.get("PARTITA_LOG_LEVEL", "INFO").upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logs.begin(os.environ.get("PARTITA_LOG_LEVEL", "INFO").upper())
     try:
         import uvloop
     except ImportError:
