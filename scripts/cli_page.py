@@ -29,8 +29,8 @@ HEAD = """# The command line
 3. Otherwise to the cluster of the kubeconfig, as kubectl finds it.
 
 `kubectl partita …` is the same program as a plugin of kubectl (it only has to be on the `PATH`); it always means the
-cluster, and has the commands about runs. Where kubectl completes words in your shell (`kubectl completion`), it completes
-those of the plugin too; for `partita` itself, `partita --install-completion` does.
+cluster, and has the commands about runs. Where kubectl completes words in your shell (`kubectl completion`), it
+completes those of the plugin too; for `partita` itself, `partita --install-completion` does.
 
 The two see the same runs. The database has all of them, also those without an object, and all of their history; a run
 is named by its id, or by its object's name in its namespace. The cluster needs no access to the database: a person's
