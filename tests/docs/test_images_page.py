@@ -24,7 +24,7 @@ def test_the_dockerfile_is_the_example_s() -> None:
 
 
 def test_the_values_are_the_example_s() -> None:
-    (shown,) = (yaml.safe_load(block.text) for block in SHOWN if block.language == "yaml")
+    shown = next(yaml.safe_load(block.text) for block in SHOWN if block.language == "yaml")
     assert shown == yaml.safe_load((EXAMPLE / "values.yaml").read_text("utf-8"))
 
 

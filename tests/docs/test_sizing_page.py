@@ -1,4 +1,4 @@
-"""docs/sizing.md says how many rows a run leaves behind: counted after one with a loop, a child, a retry and a signal."""
+"""docs/sizing.md says how many rows a run leaves behind: counted after one with a loop, a child and a signal."""
 
 from __future__ import annotations
 
