@@ -50,9 +50,10 @@ by itself; one that is refused stops no other, and the exit code is that of the 
 the run of line 7 has the key `may-7`: a file that was sent in part, or whose answer was lost, is sent again as it is,
 and only what is missing starts. Up to 100 lines are listed, of more only those that were refused; `-o json` has all.
 
-`partita signal` prints on standard output what became of the event: `Accepted` (kept until the run waits for it; a line
-says what it waits for instead), `Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time,
-`Sent`. A refused one is an error (exit code 4).
+`partita signal` says what became of the event: `Accepted` (kept until the run waits for it; a line says what it waits
+for instead), `Consumed`, `Already sent`, or, of a cluster whose operator did not answer in time, `Sent`. It is a line
+on standard error, as of every change, and with `-o json` a value on standard output. A refused one is an error (exit
+code 4).
 
 A change through the database is recorded as that of `user@host`, the person and the machine of the command; one through
 the cluster as the object's, and who patched it stands in the audit log of the API server.

@@ -32,9 +32,8 @@ def test_commands_are_those_of_the_plugin_with_what_they_do() -> None:
     names = {line.split("\t")[0] for line in candidates}
     assert {"submit", "get", "list", "signal", "wait"} <= names
     assert names.isdisjoint({"migrate", "worker", "operator", "dev"})
-    assert "get\tShow one run: its nodes and children, what it waits for, its output or error; or one node of it." in (
-        candidates
-    )
+    assert all("\t" in line for line in candidates), "a line without a description is the rest of a folded one"
+    assert next(line for line in candidates if line.startswith("get\t")).startswith("get\tShow one run")
     assert last == ":4"
 
 
@@ -48,7 +47,6 @@ def test_commands_are_those_of_the_plugin_with_what_they_do() -> None:
         (("submit", ""), set(), ":0"),
         (("submit", "x.yaml", "--tag", ""), set(), ":0"),
         (("submit", "--inp"), {"--inputs"}, ":4"),
-        (("nothing", ""), set(), ":4"),
         (("list", "--database-"), set(), ":4"),
     ],
 )

@@ -48,9 +48,9 @@ spec: {definitionRef: {name: rows}, tags: [red, blue], attributes: {team: a}}
 """
 LEFT = {
     "workflow_runs": 2,
-    "run_endings": 2,
+    "run_endings": 1,
     "task_instances": 9,  # first, each and its three items, child, its node, answer, skipped
-    "run_history": 6,  # attempts: two of first, three items, one of the child
+    "run_history": 11,  # six attempts, three of the child, the signal, the skipped node
     "workflow_events": 1,
     "run_labels": 3,
 }

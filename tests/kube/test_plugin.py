@@ -73,8 +73,8 @@ async def test_runs_are_started_listed_shown_and_signalled(
         listed = json.loads((await kubectl("partita", "list", "-o", "json"))[1])
         assert [each["name"] for each in listed["runs"]] == ["one"]
         assert "waiting for event approval" in (await kubectl("partita", "get", "one", "-n", here.name))[1]
-        code, shown, _ = await kubectl("partita", "signal", "one", "approval", '{"by": "me"}')
-        assert (code, shown) == (Exit.OK, "signal approval to one: Consumed\n")
+        code, shown, said = await kubectl("partita", "signal", "one", "approval", '{"by": "me"}')
+        assert (code, shown, said) == (Exit.OK, "", "signal approval to one: Consumed\n")
         code, shown, _ = await kubectl("partita", "wait", "one")
         assert code == Exit.OK
         assert 'output: {"by":"me"}' in shown

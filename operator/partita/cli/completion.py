@@ -22,6 +22,7 @@ _TAKE_FILES: Final = frozenset({"submit", "lint"})
 _ASK: Final = {
     f"_{PLUGIN.replace('-', '_').upper()}_COMPLETE": "complete_fish",
     "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    "COLUMNS": "10000",  # a description that is folded would look like a candidate
 }
 """How the application is asked for candidates in the form that kubectl reads."""
 
