@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster.progress import quietly
-from e2e.images import Image
+from e2e.images import Image, ImageError
 from e2e.images import cache as caches
 from e2e.images.build import ROOT
 from e2e.images.context import Context
@@ -40,14 +40,19 @@ pytestmark = pytest.mark.timeout(BUILD_SECONDS)
 @pytest.fixture(scope="module")
 def labels(partita: Image, tmp_path_factory: pytest.TempPathFactory) -> Image:
     """The example's image; what its Dockerfile calls Partita's image is the one of this checkout."""
-    pins, used = tmp_path_factory.mktemp("requirements"), caches.default()
+    return built(EXAMPLE, partita, tmp_path_factory.mktemp("requirements"))
+
+
+def built(context: Path, partita: Image, pins: Path) -> Image:
+    """The image of the example's Dockerfile and the files of `context`; its packages are downloaded beforehand."""
+    used = caches.default()
     for name in FILES:
         shutil.copyfile(EXAMPLE / "requirements.txt", pins / name)
     dockerfile = read(EXAMPLE / "Dockerfile")
     done = {dockerfile.arguments["PARTITA_IMAGE"]: partita.state}
     with used.only_user(lambda: None):
         wheels = wheelhouse(pins, used, quietly)
-        state = Builder(dockerfile, {"": Context(EXAMPLE)}, {}, wheels, used, quietly, done).last()
+        state = Builder(dockerfile, {"": Context(context)}, {}, wheels, used, quietly, done).last()
         return replace(partita, state=state, layers=tuple(layer(folder, used) for folder in state.lowers))
 
 
@@ -65,6 +70,14 @@ def test_it_adds_one_layer_with_the_tasks_and_what_they_need(labels: Image, part
     assert {"label_tasks.py", "humanize"} <= packages
     assert "yaml" not in packages, "what Partita's image has already is not installed again"
     assert [name for name in names if NOT_WANTED.fullmatch(name)] == []
+
+
+def test_another_version_of_what_partita_has_is_refused(partita: Image, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "context")
+    (tmp_path / "context" / "requirements.txt").write_text(f"pyyaml==5.1 --hash=sha256:{'0' * 64}\n")
+    (tmp_path / "pins").mkdir()
+    with pytest.raises(ImageError, match=r"The user requested \(constraint\) pyyaml=="):
+        built(tmp_path / "context", partita, tmp_path / "pins")
 
 
 def test_user_and_entry_point_are_those_of_partita(labels: Image) -> None:
