@@ -71,8 +71,8 @@ def test_the_rights_of_an_operator_of_some_namespaces(helm: Helm) -> None:
 def test_the_rights_of_people(helm: Helm) -> None:
     made = helm.trial()
     said: dict[str, set[Right]] = {}
-    for role, resources, verbs in table("people"):
-        said.setdefault(role, set()).update(shown("`partita.dev`", resources, verbs))
+    for word, resources, verbs in table("people"):
+        said.setdefault(word, set()).update(shown("`partita.dev`", resources, verbs))
     assert set(said) == {"view", "edit", "admin"}
     for word, expected in said.items():
         role = one(made, "ClusterRole", f"partita-system-partita-{word}")
