@@ -20,6 +20,7 @@ from partita.database_url import url_problem
 from partita.domain.errors import InvalidError, Problem
 from partita.engine_spec import engine_spec_problem
 from partita.environment import read, variable
+from partita.listening import listening_problem
 from partita.targets import target_problem
 
 FIXED: Final = {"PARTITA_MIGRATIONS_URL": ("database", "migrations_url")}
@@ -144,6 +145,8 @@ class WorkerSettings:
     """Longest pause between looks for work when idle."""
     stop_grace_ms: int = _int(30_000, 0, 3_600_000)
     """How long a stopping worker lets its tasks finish before it hands them back."""
+    health_bind: str = field(default="", metadata={"check": listening_problem})
+    """Where probes and metrics are served, as ADDRESS:PORT such as ``0.0.0.0:8080``; empty serves none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
 from partita.kube.engine_events import engine_news
 from partita.kube.events import BURST, QUEUE, EventBudget, Events, News, event_manifest
-from partita.kube.metrics import Metrics
 from partita.kube.run_events import RunEvents, Shown
+from partita.probes.metrics import Metrics
 from tests.kube.summaries import T0, at, summary
 
 NOW = datetime(2026, 11, 30, 4, 0, tzinfo=UTC)

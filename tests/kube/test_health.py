@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 
 import pytest
+from partita.kube.health import answer_of, serving
 
 from partita.engine.service import TickingService
 from partita.engine.supervisor import ServiceReport, ServiceState, Supervisor
 from partita.kube import metric_families as families
 from partita.kube import vitals as vitals_module
-from partita.kube.health import answer_of, serving
 from partita.kube.vitals import Vitals, beating
 from tests.waiting import until
 

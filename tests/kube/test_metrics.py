@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from partita.kube import metric_families as families
-from partita.kube.metrics import Family, Metrics
 from partita.kube.vitals import Vitals
+from partita.probes.metrics import Family, Metrics
 
 PLAIN = Family(name="runs_total", kind="counter", help="Runs.\nAll of them.")
 LABELLED = Family(name="tasks", kind="gauge", help="Tasks \\ each.", labels=("queue", "zone"), everyone=True)

@@ -11,11 +11,11 @@ import pytest
 from partita.domain.errors import NotFoundError
 from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
-from partita.kube.metrics import Metrics
 from partita.kube.mirror import Mirror, Seen
 from partita.kube.resources import DEFINITIONS, RUNS
 from partita.kube.retention import Retention
 from partita.kube.ttl import Policy, beyond, is_over, life_of
+from partita.probes.metrics import Metrics
 from partita.settings import Settings
 from partita.store.database import Database
 from tests.kube.operated import APPROVAL, Namespace, condition, definition, operating, run

@@ -53,6 +53,8 @@ class Health:
     """Rounds completed since the process started."""
     last_tick: float | None
     """Clock time of the last completed round; None before the first."""
+    round_age: float = 0.0
+    """Seconds that the round in progress has taken so far; 0 between two rounds."""
 
 
 class Service(Protocol):
@@ -89,6 +91,7 @@ class TickingService(ABC):
         self._begun = 0
         self._done = 0
         self._last_tick: float | None = None
+        self._round_began: float | None = None
 
     @property
     def name(self) -> str:
@@ -97,8 +100,9 @@ class TickingService(ABC):
 
     @property
     def health(self) -> Health:
-        """Rounds completed and when the last one was."""
-        return Health(self._done, self._last_tick)
+        """Rounds completed, when the last one was, and how old the one in progress is; safe in any thread."""
+        began = self._round_began
+        return Health(self._done, self._last_tick, 0.0 if began is None else self._clock.monotonic() - began)
 
     @property
     def stopping(self) -> bool:
@@ -124,7 +128,11 @@ class TickingService(ABC):
             self._wake.clear()
             self._begun += 1
             begun = self._begun
-            pause = await self.tick()
+            self._round_began = self._clock.monotonic()
+            try:
+                pause = await self.tick()
+            finally:
+                self._round_began = None
             self._finish(begun)
             await self._clock.wait(self._wake, pause) if pause > 0 else await asyncio.sleep(0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -38,6 +38,8 @@ class ServiceReport:
     """Message of the failure that caused the last restart; empty if there was none."""
     rounds: int = 0
     """Rounds that it has completed."""
+    round_age: float = 0.0
+    """Seconds that its round in progress has taken so far; 0 between two rounds."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,28 @@ class _Supervised:
 def _state_of(entry: _Supervised) -> ServiceState:
     """A service whose task has ended does nothing any more, however it ended."""
     return ServiceState.STOPPED if entry.task is not None and entry.task.done() else entry.state
+
+
+def _report(entry: _Supervised) -> ServiceReport:
+    health = entry.service.health
+    return ServiceReport(
+        entry.service.name, _state_of(entry), entry.restarts, entry.last_error, health.ticks, health.round_age
+    )
+
+
+async def _end(entries: Sequence[_Supervised], grace: float) -> None:
+    """Ask all of them to end, and see to it that they do."""
+    for entry in entries:
+        entry.stop.set()
+        entry.service.stop()
+    tasks = {entry.task for entry in entries if entry.task is not None}
+    if not tasks:
+        return
+    _, late = await asyncio.wait(tasks, timeout=grace)
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,36 +107,20 @@ class Supervisor:
             self._supervised.append(entry)
 
     async def stop(self, *, grace: float = 5.0) -> None:
-        """End all services, the last started first, each given ``grace`` seconds before it is cancelled."""
+        """End all services, asked one after the other, the last started first; what has not ended ``grace`` seconds
+        later is cancelled. They have that time together, since what makes one wait makes most of them wait."""
         entries, self._supervised = self._supervised, []
-        for entry in reversed(entries):
-            await self._end(entry, grace)
+        await _end(entries[::-1], grace)
 
     async def stop_one(self, service: Service, *, grace: float = 5.0) -> None:
         """End one service and forget it."""
         found = [entry for entry in self._supervised if entry.service is service]
         self._supervised = [entry for entry in self._supervised if entry.service is not service]
-        for entry in found:
-            await self._end(entry, grace)
+        await _end(found, grace)
 
     def report(self) -> tuple[ServiceReport, ...]:
-        """State of every service."""
-        return tuple(
-            ServiceReport(
-                entry.service.name, _state_of(entry), entry.restarts, entry.last_error, entry.service.health.ticks
-            )
-            for entry in self._supervised
-        )
-
-    async def _end(self, entry: _Supervised, grace: float) -> None:
-        entry.stop.set()
-        entry.service.stop()
-        if entry.task is None:
-            return
-        done, _ = await asyncio.wait({entry.task}, timeout=grace)
-        if not done:
-            entry.task.cancel()
-            await asyncio.wait({entry.task})
+        """State of every service; safe in any thread."""
+        return tuple(map(_report, self._supervised))
 
     async def _keep_running(self, entry: _Supervised) -> None:
         failures = 0

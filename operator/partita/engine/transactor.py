@@ -74,7 +74,7 @@ class Transactor:
                 await self._fail(poisoned.failures)
                 groups.appendleft([one for one in group if one not in poisoned.failures])
             except Exception as error:  # noqa: BLE001  # a batch must be answered whatever went wrong in it
-                backoff = backoff or Backoff(self._tools.settings.database, _patience(group))
+                backoff = backoff or self._connection.backoff(_patience(group))
                 groups.extendleft(reversed(await self._recover(group, error, backoff)))
         return skipped
 
@@ -135,7 +135,7 @@ class Transactor:
     async def _committed(self, xid: str, group: list[Submission]) -> bool:
         """Whether a transaction whose COMMIT was not answered took effect. When nobody can tell, it is tried again,
         and the fences and request ids make the second time harmless."""
-        backoff = Backoff(self._tools.settings.database, _patience(group))
+        backoff = self._connection.backoff(_patience(group))
         text = self._tools.sql("transaction_outcome")
         while True:
             try:

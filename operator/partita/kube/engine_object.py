@@ -23,9 +23,9 @@ from partita.kube.client import KubeClient
 from partita.kube.conditions import Condition, keep_transitions, manifests
 from partita.kube.engine_events import engine_news
 from partita.kube.events import News
-from partita.kube.metrics import Metrics
 from partita.kube.overview import Load
 from partita.kube.resources import API_VERSION, ENGINE_NAME, ENGINES, FIELD_MANAGER
+from partita.probes.metrics import Metrics
 from partita.store.errors import SchemaMissingError
 from partita.store.projection import ProjectionStore
 

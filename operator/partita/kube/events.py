@@ -21,8 +21,8 @@ from partita.engine.service import Clock, TickingService
 from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
 from partita.kube.conditions import clip, seconds
-from partita.kube.metrics import Metrics
 from partita.kube.resources import API_VERSION, EVENTS
+from partita.probes.metrics import Metrics
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The metrics of the operator: one table from which ``/metrics`` and ``docs/metrics.md`` are written.
+"""The metrics of the operator, from which ``/metrics`` and a table of ``docs/metrics.md`` are written.
 
 Invariant: a name, once released, keeps its meaning and its labels. Labels have few values: queues are the fullest
 fifty, and nothing is labelled by run or definition.
@@ -8,37 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from partita.kube.metrics import Family
+from partita.probes.families import duty_families
+from partita.probes.metrics import Family
 
-BUILD: Final = Family(
-    name="partita_build_info",
-    kind="gauge",
-    help="Always 1; the label says the version.",
-    labels=("version",),
-    everyone=True,
-)
 LEADER: Final = Family(
     name="partita_operator_leader", kind="gauge", help="Whether this replica leads (1) or stands by (0).", everyone=True
 )
 EPOCH: Final = Family(name="partita_operator_epoch", kind="gauge", help="Number of the leader's term.")
-DUTY_UP: Final = Family(
-    name="partita_operator_duty_up",
-    kind="gauge",
-    help="Whether a duty of the leader runs (1) or pauses after a failure (0).",
-    labels=("duty",),
-)
-DUTY_RESTARTS: Final = Family(
-    name="partita_operator_duty_restarts_total",
-    kind="counter",
-    help="Restarts of a duty after a failure, since the term began.",
-    labels=("duty",),
-)
-DUTY_ROUNDS: Final = Family(
-    name="partita_operator_duty_rounds_total",
-    kind="counter",
-    help="Rounds that a duty has completed, since the term began; one that stands still hangs.",
-    labels=("duty",),
-)
+DUTIES: Final = duty_families("operator", "the leader", "the term began")
 RUN_OBJECTS: Final = Family(
     name="partita_operator_workflowruns", kind="gauge", help="WorkflowRun objects that the leader knows."
 )
@@ -117,23 +94,10 @@ DEAD: Final = Family(
 AHEAD: Final = Family(
     name="partita_partition_months_ahead", kind="gauge", help="Months after the present one that have their partitions."
 )
-CPU: Final = Family(
-    name="process_cpu_seconds_total", kind="counter", help="Processor time of this process.", everyone=True
-)
-MEMORY: Final = Family(
-    name="process_resident_memory_bytes", kind="gauge", help="Resident memory of this process.", everyone=True
-)
-STARTED: Final = Family(
-    name="process_start_time_seconds", kind="gauge", help="Unix time at which this process began.", everyone=True
-)
-
 FAMILIES: Final = (
-    BUILD,
     LEADER,
     EPOCH,
-    DUTY_UP,
-    DUTY_RESTARTS,
-    DUTY_ROUNDS,
+    *DUTIES.all,
     RUN_OBJECTS,
     RECONCILES,
     STATUS_WRITES,
@@ -152,8 +116,5 @@ FAMILIES: Final = (
     OLDEST,
     DEAD,
     AHEAD,
-    CPU,
-    MEMORY,
-    STARTED,
 )
-"""In the order in which they are written."""
+"""Those besides what every process says, in the order in which they are written."""

@@ -21,7 +21,6 @@ from partita.engine.reconcile import Installation
 from partita.engine.requests import PROTOCOL
 from partita.kube.client import KubeClient
 from partita.kube.connection import load_connection
-from partita.kube.health import serving
 from partita.kube.installation import check_crds, check_owner, identify
 from partita.kube.kopf_settings import quiet_logs
 from partita.kube.lease import Lease, LeaseTimes
@@ -30,7 +29,9 @@ from partita.kube.options import OperatorOptions
 from partita.kube.pod_label import PodLabel
 from partita.kube.stopping import first_of, own_signals, take_signals
 from partita.kube.term import Term
-from partita.kube.vitals import Vitals, beating
+from partita.kube.vitals import Vitals
+from partita.probes.health import serving
+from partita.probes.vitals import beating
 from partita.settings import OperatorSettings, Settings
 from partita.store.errors import SchemaMissingError
 from partita.store.migrations import require_protocol

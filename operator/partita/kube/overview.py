@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from partita.engine.service import TickingService
 from partita.kube import metric_families as families
-from partita.kube.metrics import Metrics
+from partita.probes.metrics import Metrics
 from partita.store import partitions
 from partita.store.database import Database
 

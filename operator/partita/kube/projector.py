@@ -23,13 +23,13 @@ from partita.engine.projection_queue import Projections
 from partita.engine.service import TickingService
 from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
-from partita.kube.metrics import Metrics
 from partita.kube.mirror import Mirror, Seen
 from partita.kube.refusals import not_accepted_yet
 from partita.kube.resources import RUNS
 from partita.kube.run_events import RunEvents, Shown
 from partita.kube.signals import prune
 from partita.kube.status import refusal_status, run_status
+from partita.probes.metrics import Metrics
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from partita.domain.errors import NotFoundError, PartitaError
 from partita.engine.service import TickingService
 from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
-from partita.kube.metrics import Metrics
 from partita.kube.mirror import Mirror, Seen
 from partita.kube.resources import DEFINITIONS, RUNS
 from partita.kube.ttl import Place, Policy, beyond, is_over, life_of, place_of
+from partita.probes.metrics import Metrics
 
 log = logging.getLogger(__name__)
 

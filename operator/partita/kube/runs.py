@@ -17,10 +17,10 @@ from partita.domain.errors import NotFoundError, PartitaError
 from partita.engine.reconcile import Installation, Outcome, Reconciler, run_id_of
 from partita.kube import metric_families as families
 from partita.kube.client import KubeClient
-from partita.kube.metrics import Metrics
 from partita.kube.mirror import Mirror, Seen
 from partita.kube.resources import RUNS
 from partita.kube.retrying import retrying
+from partita.probes.metrics import Metrics
 from partita.store.projection import ProjectionStore
 
 log = logging.getLogger(__name__)

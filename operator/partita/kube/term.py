@@ -108,6 +108,7 @@ class Term:
             self._supervisor.start(self._watch(target, epoch), self._overview, self._events, Labelling(self._label))
             await first_of(stop, kopf.ended())
         finally:
+            self._engine.database.hurry()  # what waits for a database that is away is the next leader's
             async with AsyncExitStack() as stack:
                 for end in (self._label.remove, self._sight.close, self._supervisor.stop, kopf.stop):
                     stack.push_async_callback(end)

@@ -1,7 +1,8 @@
 """Pauses between attempts to reach a server that is away.
 
-Invariant: the sum of the pauses never exceeds the patience that was asked for. Trade-off: with jitter two attempts are
-never as regular as they could be, so that a restarted server does not meet all its clients in the same moment.
+Invariant: the sum of the pauses never exceeds the patience that was asked for, and a process that ends has none left.
+Trade-off: with jitter two attempts are never as regular as they could be, so that a restarted server does not meet all
+its clients in the same moment.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from partita.settings import DatabaseSettings
 class Backoff:
     """Pauses between attempts to reach the server, doubling with jitter, until patience ends."""
 
-    __slots__ = ("_deadline", "_longest", "_loop", "_next")
+    __slots__ = ("_deadline", "_ending", "_longest", "_loop", "_next")
 
-    def __init__(self, settings: DatabaseSettings, patience_ms: int | None = None) -> None:
+    def __init__(
+        self, settings: DatabaseSettings, patience_ms: int | None = None, ending: asyncio.Event | None = None
+    ) -> None:
+        """``ending``: once it is set nobody waits for the server any more."""
+        self._ending = ending or asyncio.Event()
         self._loop = asyncio.get_running_loop()
         patience = settings.patience_ms if patience_ms is None else patience_ms
         self._deadline = self._loop.time() + patience / 1000
@@ -27,9 +32,13 @@ class Backoff:
     async def pause(self) -> bool:
         """Wait for the next attempt; False when there is no time left for one."""
         left = self._deadline - self._loop.time()
-        if left <= 0:
+        if left <= 0 or self._ending.is_set():
             return False
         share = random.uniform(0.5, 1.0)  # noqa: S311  # spreads reconnects; nothing secret depends on it
-        await asyncio.sleep(min(self._next * share, left))
-        self._next = min(self._next * 2, self._longest)
-        return True
+        try:
+            async with asyncio.timeout(min(self._next * share, left)):
+                await self._ending.wait()
+        except TimeoutError:
+            self._next = min(self._next * 2, self._longest)
+            return True
+        return False

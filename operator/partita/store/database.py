@@ -59,7 +59,7 @@ _CACHE: Final = 512
 class Database:
     """One process's way to one database. Opening it needs no server; the first use does, within ``patience_ms``."""
 
-    __slots__ = ("_application", "_closed", "_pool", "months", "settings", "sql")
+    __slots__ = ("_application", "_closed", "_ending", "_pool", "months", "settings", "sql")
 
     def __init__(self, settings: DatabaseSettings, application: str, pool: asyncpg.Pool[Record]) -> None:
         self.settings = settings
@@ -68,6 +68,7 @@ class Database:
         self._application = application
         self._pool = pool
         self._closed = False
+        self._ending = asyncio.Event()
 
     @classmethod
     async def open(cls, settings: DatabaseSettings, *, application: str = "partita") -> Self:
@@ -84,6 +85,11 @@ class Database:
         except (ValueError, OSError, asyncpg.InterfaceError) as error:
             raise translate(error) from error
         return cls(settings, application, pool)
+
+    def hurry(self) -> None:
+        """The process ends: from now on whoever needs a server that cannot be reached is told so at once, on every
+        connection that was made here. One that can be reached answers as before."""
+        self._ending.set()
 
     async def close(self) -> None:
         """Close the pool; reads in flight are broken off after five seconds."""
@@ -125,7 +131,7 @@ class Database:
         Raises UnavailableError when the server stays away longer than ``patience_ms``, and what ``translate`` makes of
         any other error.
         """
-        backoff = Backoff(self.settings)
+        backoff = Backoff(self.settings, ending=self._ending)
         while True:
             try:
                 return await self._once(work, snapshot)
@@ -155,9 +161,13 @@ class Database:
                 return await work(connection)
         return await work(connection)
 
-    def dedicated(self, purpose: str, *, planner: bool = True) -> Dedicated:
-        """A connection of its own, made at the first use. ``planner``: with the coordinator's planner options."""
-        return Dedicated(self.settings, f"{self._application}/{purpose}", planner=planner)
+    def dedicated(self, purpose: str, *, planner: bool = True, ending: asyncio.Event | None = None) -> Dedicated:
+        """A connection of its own, made at the first use. ``planner``: with the coordinator's planner options.
+
+        ``ending``: what ends its patience with a server that is away, instead of ``hurry``.
+        """
+        application = f"{self._application}/{purpose}"
+        return Dedicated(self.settings, application, planner=planner, ending=ending or self._ending)
 
 
 class Dedicated:
@@ -167,16 +177,24 @@ class Dedicated:
     ``transaction`` sees to it that nobody else does at the same time.
     """
 
-    __slots__ = ("_application", "_connection", "_planner", "_settings", "_turn", "connects")
+    __slots__ = ("_application", "_connection", "_ending", "_planner", "_settings", "_turn", "connects")
 
-    def __init__(self, settings: DatabaseSettings, application: str, *, planner: bool) -> None:
+    def __init__(
+        self, settings: DatabaseSettings, application: str, *, planner: bool, ending: asyncio.Event | None = None
+    ) -> None:
+        """``ending``: once it is set nobody waits for a server that cannot be reached."""
         self._settings = settings
+        self._ending = ending
         self._application = application
         self._planner = _planner(settings) if planner else ()
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
         self.connects = 0
         """How often a connection was made; more than one means that the server was lost."""
+
+    def backoff(self, patience_ms: int | None = None) -> Backoff:
+        """Pauses between attempts to reach its server; None takes the setting."""
+        return Backoff(self._settings, patience_ms, self._ending)
 
     async def connection(self, patience_ms: int | None = None) -> Connection:
         """The live connection, made anew if need be. Behind a proxy it may be used inside ``transaction`` only.
@@ -186,7 +204,7 @@ class Dedicated:
         """
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
-        backoff = Backoff(self._settings, patience_ms)
+        backoff = self.backoff(patience_ms)
         while True:
             try:
                 self._connection = await self._connect()

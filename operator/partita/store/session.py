@@ -24,12 +24,13 @@ class LostError(UnavailableError):
 class Session:
     """One connection for single statements by name."""
 
-    def __init__(self, database: Database, purpose: str) -> None:
+    def __init__(self, database: Database, purpose: str, *, ending: asyncio.Event | None = None) -> None:
+        """``ending``: what ends its patience with a server that is away, instead of the end of the process."""
         self.months = database.months
         """Which statements name a month: here only some that read, as a write takes a transaction that is guarded."""
         self._sql = database.sql
         self._pooled = database.settings.pooled
-        self._dedicated = database.dedicated(purpose)
+        self._dedicated = database.dedicated(purpose, ending=ending)
         self._turn = asyncio.Lock()
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ from partita.engine.service import Clock, Service, TickingService
 from partita.settings import WorkerSettings
 from partita.store.duties import WorkerStore
 from partita.store.errors import PrivilegeMissingError
+from partita.worker.tally import Tally
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Hands(Protocol):
     """Who executes what was taken."""
 
     worker_id: str
+    tally: Tally
 
     def free(self) -> int:
         """Tasks it would take now."""
@@ -90,16 +92,9 @@ class Intake(TickingService):
         if free <= 0:
             return _FOREVER
         self.asking = free - 1 if self.found_nothing and free > 1 else free  # one is left for what may be handed over
-        try:
-            tasks = await self._claimer.claim(self.asking)
-        except ProtocolTooOldError as error:
-            self._too_old(error)
+        tasks = await self._claim(self.asking)
+        if tasks is None:
             return _FOREVER
-        except PrivilegeMissingError as error:
-            self._refused(self, error)
-            raise
-        finally:
-            self.asking = 0
         if not tasks:
             return await self._missed()
         self._misses = 0
@@ -107,6 +102,24 @@ class Intake(TickingService):
         if self.idle and self._clock.monotonic() - self._last_miss > _BUSY_AFTER:
             await self._declare(idle=False)
         return self._poll_min if self._hands.free() else _FOREVER
+
+    async def _claim(self, slots: int) -> Sequence[ClaimedTask] | None:
+        """What a claim takes; None when this process may take nothing any more."""
+        claims = self._hands.tally.claims
+        try:
+            tasks = await self._claimer.claim(slots)
+        except ProtocolTooOldError as error:
+            self._too_old(error)
+            return None
+        except Exception as error:
+            claims["failed"] += 1
+            if isinstance(error, PrivilegeMissingError):
+                self._refused(self, error)
+            raise
+        finally:
+            self.asking = 0
+        claims["found" if tasks else "empty"] += 1
+        return tasks
 
     async def _missed(self) -> float:
         self._misses += 1

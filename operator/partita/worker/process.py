@@ -21,12 +21,15 @@ from partita.settings import Settings
 from partita.worker.registry import Tasks
 from partita.worker.runtime import Worker
 from partita.worker.unless import unless
+from partita.worker.vitals import WorkerVitals, probed
 
 log = logging.getLogger(__name__)
 
 STOPPED: Final = 0
 STUCK: Final = 5
 """Exit code when the worker stopped by itself or had to leave a function running in a thread."""
+_GRACE: Final = 2.0
+"""Seconds that the duties have to end their rounds; what is cut off is done by other processes."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -63,14 +66,21 @@ async def serve(
     signals: SignalSource | None = None,
     started: Callable[[Worker], None] | None = None,
 ) -> int:
-    """Run a worker until it is told to stop, and return the process's exit code."""
+    """Run a worker until it is told to stop, and return the process's exit code.
+
+    Raises InvalidError for an address of the probes that cannot be had.
+    """
     collector.calm()
     source = signals or ProcessSignals()
     stop, now = asyncio.Event(), asyncio.Event()
+    vitals = WorkerVitals(settings.worker)
     source.subscribe(SIGNALS, lambda: now.set() if stop.is_set() else stop.set())
     try:
-        async with await Engine.open(settings, application="partita-worker") as engine:
-            return await _serve(engine, tasks, stop, now, started)
+        async with (
+            probed(settings.worker, vitals),
+            await Engine.open(settings, application="partita-worker") as engine,
+        ):
+            return await _serve(engine, tasks, stop, now, started, vitals)
     finally:
         source.unsubscribe(SIGNALS)
 
@@ -87,11 +97,13 @@ async def _serve(
     stop: asyncio.Event,
     now: asyncio.Event,
     started: Callable[[Worker], None] | None,
+    vitals: WorkerVitals,
 ) -> int:
     duties = Duties(engine, listen=True)
     worker = Worker(engine, tasks, duties.wakeups)
     supervisor = Supervisor()
     supervisor.start(*duties.services)
+    vitals.watch(worker, supervisor.report)
     try:
         if not await unless(stop, worker.start()):
             await worker.abort()
@@ -100,9 +112,12 @@ async def _serve(
             started(worker)
         await unless(stop, worker.wait_stop_wanted())
         stop.set()
+        vitals.stop()
         log.info("worker %s stops%s", worker.worker_id, f": {worker.stop_reason}" if worker.stop_reason else "")
         if not await unless(now, worker.stop()):
             await worker.abort()
         return STOPPED if worker.ended and not worker.stop_reason else STUCK
     finally:
-        await supervisor.stop()
+        vitals.stop()
+        engine.database.hurry()  # whatever is left to do is done by other processes when the database is back
+        await supervisor.stop(grace=_GRACE)

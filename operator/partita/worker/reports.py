@@ -21,10 +21,13 @@ from partita.engine.service import Clock, SystemClock
 from partita.engine.supervisor import Backoff
 from partita.worker.attempts import Abandoned, HandedBack, Outcome, Succeeded
 from partita.worker.failures import Failure
+from partita.worker.tally import Tally
 
 log = logging.getLogger(__name__)
 
 REPORT_REFUSED: Final = "report_refused"
+UNRECORDED: Final = "unrecorded"
+"""How a report without an answer is counted."""
 DEFECT_TRIES: Final = 60
 """How often a report is sent although the engine fails at it: about five minutes, with its pauses."""
 
@@ -40,8 +43,11 @@ class Recorder(Protocol):
 class Reporter:
     """Sends the reports of one worker."""
 
-    def __init__(self, engine: Recorder, worker_id: str, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, engine: Recorder, worker_id: str, *, tally: Tally | None = None, clock: Clock | None = None
+    ) -> None:
         self._engine = engine
+        self._answers = (tally or Tally()).reports
         self._worker_id = worker_id
         self._clock: Clock = clock or SystemClock()
         self._backoff = Backoff()
@@ -69,11 +75,13 @@ class Reporter:
             await self._refused(task, error)
             return None
         except PartitaError as error:
+            self._answers[UNRECORDED] += 1
             log.warning("run %s task %s: its end was not recorded: %s", task.run_id, task.node, error)
             return None
         finally:
             if self._lost:
                 self._lost.discard(task.lease_id)
+        self._answers[reply.outcome] += 1
         if reply.outcome == "stale":
             log.warning("run %s task %s attempt %d: ended here too late", task.run_id, task.node, task.attempt)
         return reply.next
@@ -83,8 +91,10 @@ class Reporter:
         log.error("run %s task %s: the engine refused its result: %s", task.run_id, task.node, error)
         failure = Failure(ErrorInfo(REPORT_REFUSED, error.message[:4096]))
         try:
-            await self._send(self._made(task, failure), None)
+            reply = await self._send(self._made(task, failure), None)
+            self._answers[reply.outcome] += 1
         except PartitaError as again:
+            self._answers[UNRECORDED] += 1
             log.warning("run %s task %s: nor could that be recorded: %s", task.run_id, task.node, again)
 
     async def _send(self, report: Report, offer: Offer | None) -> ReportReply:

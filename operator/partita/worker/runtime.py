@@ -11,18 +11,17 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import monotonic
 from typing import Final
 from uuid import UUID
 
-from partita.domain.errors import PartitaError, UnavailableError
 from partita.engine.claims import Claimer, ProtocolTooOldError
 from partita.engine.engine import Engine
-from partita.engine.leases import place
 from partita.engine.requests import PROTOCOL, ClaimedTask, Offer
-from partita.engine.service import Clock, Service, SystemClock
+from partita.engine.service import Clock, Health, Service, SystemClock
 from partita.engine.supervisor import Jobs, ServiceReport, Supervisor
 from partita.engine.wakeups import Wakeups
 from partita.store.claims import ClaimStore
@@ -31,12 +30,15 @@ from partita.store.errors import PrivilegeMissingError
 from partita.store.session import Session
 from partita.worker.attempts import Abandoned, Attempt, HandedBack
 from partita.worker.builtins import Builtins
+from partita.worker.farewell import SECONDS as LAST_WORD
+from partita.worker.farewell import Farewell
 from partita.worker.identity import new_worker_id
 from partita.worker.intake import Intake
 from partita.worker.pulse import Pulse
 from partita.worker.registry import Tasks
 from partita.worker.reports import Reporter
 from partita.worker.subtasks import install
+from partita.worker.tally import Tally
 from partita.worker.timeouts import Timeouts
 from partita.worker.unless import unless
 
@@ -66,6 +68,7 @@ class Worker:
         self._builtins = builtins or Builtins(engine, os.environ)
         self._settings = engine.settings.worker
         self._clock = clock
+        self._monotonic = (clock or SystemClock()).monotonic
         self._output_bytes = engine.settings.limits.output_bytes
         self._attempts: dict[UUID, Attempt] = {}
         self._timeouts = Timeouts()
@@ -76,8 +79,13 @@ class Worker:
         self._promised = 0
         """Slots kept free for tasks of transactions in progress."""
         self._promises_ended = asyncio.Event()
+        self._leaving = asyncio.Event()
+        """It has no more use for a database that is away."""
+        self.tally = Tally()
         self.queues = frozenset(self._settings.queues)
         self.serves_all_namespaces = not self._settings.namespaces
+        self._pulse: Callable[[], Health] = lambda: Health(0, None)
+        """How its heartbeat is."""
         self.draining = False
         self.ended = False
         """It has stopped; False after ``stop`` while functions still run in threads: only the process can end these."""
@@ -94,9 +102,9 @@ class Worker:
             queues=self.queues,
             namespaces=frozenset(namespaces) if namespaces else None,
         )
-        self._session = Session(self._engine.database, "worker")
+        self._session = Session(self._engine.database, "worker", ending=self._leaving)
         self._store = WorkerStore(self._session)
-        self._reporter = Reporter(self._engine, self.worker_id, clock=self._clock)
+        self._reporter = Reporter(self._engine, self.worker_id, tally=self.tally, clock=self._clock)
         claimer = Claimer(
             ClaimStore(self._session),
             worker_id=self.worker_id,
@@ -116,6 +124,7 @@ class Worker:
             interval_ms=self._settings.heartbeat_ms,
             clock=self._clock,
         )
+        self._pulse = lambda: self.heartbeat.health
         self._supervisor.start(self.heartbeat)
         await unless(self._stop_wanted, self.heartbeat.ticked())
         self._supervisor.start(self.intake)
@@ -137,13 +146,20 @@ class Worker:
         await self._stop_wanted.wait()
 
     async def stop(self, *, grace: float | None = None) -> None:
-        """Take nothing new, let tasks finish for ``grace`` seconds (None: the setting), hand back the rest."""
+        """Take nothing new, let tasks finish for ``grace`` seconds (None: the setting), hand back the rest.
+
+        A database that is away is waited for as long as something is held, which ends a few seconds after ``grace``;
+        a worker that holds nothing needs none, since there is nothing to hand back and its row goes by itself.
+        """
         self.draining = True
         self._engine.coordinator.idle.remove(self)
         self._engine.notices.outdated.remove(self._outdated)
         if self._wakeups is not None:
             self._wakeups.remove(self)
-        await self._supervisor.stop_one(self.intake)
+        idle = not self._jobs and not self._promised
+        if idle:
+            self._leaving.set()
+        await self._supervisor.stop_one(self.intake, grace=LAST_WORD if idle else _LAST_REPORTS)
         self.heartbeat.wake()
         await self._end_promises()
         if not await self._jobs.join(self._settings.stop_grace_ms / 1000 if grace is None else grace):
@@ -151,10 +167,13 @@ class Worker:
                 attempt.give_up(HandedBack(), "the worker stops")
         ended = await self._jobs.join(_LAST_REPORTS)
         self._reporter.give_up()
-        await self._lose_forgotten()
-        await self._supervisor.stop()
+        self._leaving.set()
+        farewell = Farewell(self._store, self, self._engine.coordinator.lease_returned, self.worker_id)
+        await farewell.lose_forgotten()
+        await self._supervisor.stop(grace=LAST_WORD)
         await self._jobs.cancel()
-        await self._leave()
+        await farewell.sign_off()
+        await self._session.close()
         await self._builtins.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.ended = ended
@@ -178,6 +197,15 @@ class Worker:
         """Slots without a task."""
         return 0 if self.draining else self._settings.slots - len(self._jobs) - self._promised
 
+    def used(self) -> int:
+        """Slots with a task."""
+        return len(self._jobs)
+
+    def heartbeat_age(self) -> float | None:
+        """Seconds since the database last answered a heartbeat; None before the first."""
+        last = self._pulse().last_tick
+        return None if last is None else self._monotonic() - last
+
     def wake(self) -> None:
         """There is work in one of its queues."""
         self.intake.hint()
@@ -185,6 +213,7 @@ class Worker:
     def take(self, tasks: Sequence[ClaimedTask]) -> None:
         """Execute these tasks, each in a slot."""
         for claimed in tasks:
+            self.tally.took(claimed.queue, "claim")
             self._jobs.spawn(self._occupy_slot(self._hold(claimed)), f"{claimed.node}/{claimed.run_id}")
 
     def promise(self) -> Offer | None:
@@ -255,7 +284,9 @@ class Worker:
         runner = asyncio.current_task()
         while True:
             try:
+                began = monotonic()
                 outcome = await attempt.execute(runner)
+                self.tally.ended(outcome, monotonic() - began)
                 offer = None if self.draining or attempt.thread_runs() else self._offer
                 claimed = await self._reporter.report(attempt.claimed, outcome, offer)
                 following = None if claimed is None else self._hold(claimed)
@@ -265,6 +296,7 @@ class Worker:
                     await attempt.settled()
             if following is None:
                 return
+            self.tally.took(following.claimed.queue, "handover")
             attempt = following
 
     def _slot_freed(self) -> None:
@@ -278,8 +310,7 @@ class Worker:
     def _lacking(self, service: Service, error: PrivilegeMissingError) -> None:
         """The role may not do what a service does: hopeless when it never could, else for as long as a lease lasts."""
         last = service.health.last_tick
-        now = (self._clock or SystemClock()).monotonic()
-        if last is None or now - last > self._settings.lease_ms / 1000:
+        if last is None or self._monotonic() - last > self._settings.lease_ms / 1000:
             log.error("%s; this worker stops", error)
             self.draining = True
             self.want_stop(str(error))
@@ -293,19 +324,3 @@ class Worker:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_REPORTS):
                     await self._promises_ended.wait()
-
-    async def _lose_forgotten(self) -> None:
-        """End the leases that are this worker's and that it does not know, or knows no more."""
-        try:
-            for row in await self._store.answer(self.worker_id, self.held(), 0):
-                if row["verdict"] == "forgotten":
-                    await self._engine.coordinator.lease_returned(*place(row))
-        except PartitaError as error:
-            log.warning("worker %s: what it still holds is found by the sweeper: %s", self.worker_id, error)
-
-    async def _leave(self) -> None:
-        try:
-            await self._store.remove(self.worker_id)
-        except UnavailableError as error:
-            log.info("worker %s could not sign off: %s", self.worker_id, error)
-        await self._session.close()

@@ -1,6 +1,6 @@
 """Numbers of this process in the text format that Prometheus reads.
 
-Purpose: counters and gauges of the families in ``metric_families``, kept by the parts that know them and written when
+Purpose: counters and gauges of the families that a process declares, kept by the parts that know them and written when
 somebody asks. Invariant: what is asked for is in memory already, so that a scrape costs no query and answers while the
 database is away. Trade-off: a writer of our own, forty lines of a stable format, instead of a dependency.
 """
@@ -25,7 +25,7 @@ class Family:
     help: str
     labels: tuple[str, ...] = ()
     everyone: bool = False
-    """Said by a standby, too; everything else is the leader's."""
+    """Said by every process, a standby too; of the operator's, everything else is the leader's."""
 
 
 class Metrics:

@@ -1,10 +1,10 @@
-"""A small HTTP endpoint for the kubelet's probes and for Prometheus, served by leaders and standbys alike.
+"""A small HTTP endpoint for the kubelet's probes and for Prometheus.
 
 | path | answer |
 |---|---|
 | ``/livez`` | 200; 500 with the reason when only a restart helps |
-| ``/readyz`` | 200 ``leader`` or ``standby``; 503 ``starting`` |
-| ``/healthz`` | 200 with the same word, for people |
+| ``/readyz`` | 200 when the process does its work, else 503; both say in words how it is |
+| ``/healthz`` | 200 with one word for its state, for people |
 | ``/metrics`` | the metrics |
 
 Invariant: it has a thread and an event loop of its own, since the loop that works could not say that it stands still.
@@ -21,8 +21,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from partita.kube.metrics import CONTENT_TYPE
-from partita.kube.vitals import Vitals
+from partita.probes.metrics import CONTENT_TYPE
+from partita.probes.vitals import Vitals
 
 REQUEST_SECONDS = 5.0
 REQUEST_BYTES = 16_384
@@ -66,8 +66,8 @@ def answer_of(path: str, vitals: Vitals) -> Answer:
         trouble = vitals.trouble()
         return Answer("500 Internal Server Error", f"{trouble}\n") if trouble else Answer("200 OK", "ok\n")
     if path == "/readyz":
-        ready = vitals.state != "starting"
-        return Answer("200 OK" if ready else "503 Service Unavailable", f"{vitals.state}\n")
+        found = vitals.readiness()
+        return Answer("200 OK" if found.ready else "503 Service Unavailable", f"{found.words}\n")
     if path == "/healthz":
         return Answer("200 OK", f"{vitals.state}\n")
     if path == "/metrics":
