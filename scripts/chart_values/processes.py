@@ -94,9 +94,17 @@ def worker(meaning: str) -> Node:
         ),
         podDisruptionBudget=disruption_budget("PodDisruptionBudget.", enabled=True),
         serviceAccount=service_account("Service account.", token=False),
-        startupProbe=kubernetes("Probe.", "Container.startupProbe"),
-        livenessProbe=kubernetes("Probe.", "Container.livenessProbe"),
-        readinessProbe=kubernetes("Probe.", "Container.readinessProbe"),
+        health=group(
+            "Probes and metrics, which the worker's process serves.",
+            enabled=flag(
+                "Serve them, and let the kubelet ask. Not for a command of your own that is no Partita worker.", True
+            ),
+            port=number("Port, which no task may use.", 8080, low=1024, high=65_535),
+            bindAddress=text("Address; `::` where pods have IPv6 only.", "0.0.0.0"),  # noqa: S104 - in a pod
+        ),
+        startupProbe=kubernetes("Probe instead of the chart's.", "Container.startupProbe"),
+        livenessProbe=kubernetes("Probe instead of the chart's.", "Container.livenessProbe"),
+        readinessProbe=kubernetes("Probe instead of the chart's.", "Container.readinessProbe"),
         **marks(),
         **volumes(),
         **placement(),

@@ -27,6 +27,7 @@ CHARTED: Final = {
     ("worker", "queues"): "workers.NAME.queues",
     ("worker", "namespaces"): "workers.NAME.namespaces",
     ("worker", "slots"): "workers.NAME.slots",
+    ("worker", "health_bind"): "workers.NAME.health",
     ("operator", "namespace"): "the release's namespace",
     ("operator", "watch_namespaces"): "watchNamespaces",
     ("operator", "cluster_uid"): "clusterUid",

@@ -27,14 +27,9 @@ from chart_values.pods import (
 def metrics() -> Node:
     """What Prometheus is told."""
     return group(
-        "Metrics of the operator, for Prometheus.",
-        serviceMonitor=group(
-            "A ServiceMonitor; needs the Prometheus operator.",
-            enabled=flag("Make it.", False),
-            interval=text("How often.", "30s", pattern="^[0-9]+(ms|s|m|h)$"),
-            scrapeTimeout=text("How long one scrape may take.", "10s", pattern="^[0-9]+(ms|s|m|h)$"),
-            labels=labels("Labels by which a Prometheus finds it."),
-        ),
+        "Metrics of operator and workers, for Prometheus.",
+        serviceMonitor=_monitor("A ServiceMonitor for the operator; needs the Prometheus operator."),
+        podMonitor=_monitor("A PodMonitor for the workers; needs the Prometheus operator."),
         prometheusRule=group(
             "A PrometheusRule with the alerts of the runbook; needs the Prometheus operator.",
             enabled=flag("Make it.", False),
@@ -44,6 +39,16 @@ def metrics() -> Node:
                 "https://github.com/partita/partita/blob/main/docs/runbook.md",
             ),
         ),
+    )
+
+
+def _monitor(meaning: str) -> Node:
+    return group(
+        meaning,
+        enabled=flag("Make it.", False),
+        interval=text("How often.", "30s", pattern="^[0-9]+(ms|s|m|h)$"),
+        scrapeTimeout=text("How long one scrape may take.", "10s", pattern="^[0-9]+(ms|s|m|h)$"),
+        labels=labels("Labels by which a Prometheus finds it."),
     )
 
 

@@ -35,7 +35,7 @@ def test_every_pod_is_restricted_and_says_what_it_needs(rendered: Everything) ->
 def test_whatever_serves_is_probed(rendered: Everything) -> None:
     for file, objects in rendered.items():
         for where, pod in pod_specs(objects):
-            if where.startswith(LONG_LIVED) and "-worker-" not in where:
+            if where.startswith(LONG_LIVED):
                 (container,) = pod["containers"]
                 for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
                     assert container[probe], (file, where, probe)

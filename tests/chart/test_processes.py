@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,46 @@ def test_workers(rendered: Everything) -> None:
     assert wait["image"].startswith("ghcr.io/partita/partita:")
     (constraint,) = shop["topologySpreadConstraints"]
     assert constraint["labelSelector"]["matchLabels"]["partita.dev/worker"] == "shop"
+
+
+def test_workers_serve_the_probes_that_the_kubelet_asks(rendered: Everything) -> None:
+    made = rendered["workers-values.yaml"]
+    for name, place, port in (("plain", "0.0.0.0:8080", 8080), ("shop", "[::]:9090", 9090)):
+        (container,) = deployment(made, f"partita-worker-{name}")["containers"]
+        assert variables(container)["PARTITA_WORKER_HEALTH_BIND"] == place
+        assert container["ports"] == [{"name": "health", "containerPort": port, "protocol": "TCP"}]
+        paths = [container[f"{probe}Probe"]["httpGet"] for probe in ("startup", "liveness", "readiness")]
+        assert paths == [{"path": path, "port": "health"} for path in ("/livez", "/livez", "/readyz")]
+    (custom,) = deployment(made, "partita-worker-custom")["containers"]
+    assert "ports" not in custom
+    assert "PARTITA_WORKER_HEALTH_BIND" not in variables(custom)
+    assert custom["livenessProbe"] == {"httpGet": {"path": "/live", "port": 9000}}
+
+
+def test_one_probe_can_be_replaced_or_all_left_out(helm: Helm) -> None:
+    own = {"tcpSocket": {"port": "health"}}
+    workers = {"plain": {"app": "a", "readinessProbe": own}, "bare": {"app": "a", "health": {"enabled": False}}}
+    made = helm.trial("--set-json", f"workers={json.dumps(workers)}")
+    (plain,) = deployment(made, "partita-worker-plain")["containers"]
+    assert plain["readinessProbe"] == own
+    assert plain["livenessProbe"]["httpGet"]["path"] == "/livez"
+    (bare,) = deployment(made, "partita-worker-bare")["containers"]
+    assert [key for key in bare if key.endswith("Probe") or key == "ports"] == []
+
+
+def test_prometheus_finds_the_workers(rendered: Everything) -> None:
+    made = rendered["everything-values.yaml"]
+    (monitor,) = of_kind(made, "PodMonitor")
+    (pod,) = (
+        each["spec"]["template"] for each in of_kind(made, "Deployment") if "-worker-" in each["metadata"]["name"]
+    )
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"], endpoint["interval"]) == ("health", "/metrics", "20s")
+    (policy,) = of_kind(made, "NetworkPolicy", "orders-worker")
+    (ingress,) = policy["spec"]["ingress"]
+    assert ingress["ports"] == [{"port": "health", "protocol": "TCP"}]
+    assert ingress["from"], "metricsFrom is for workers, too"
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("plain", 61), ("shop", 135), ("custom", 3600)])

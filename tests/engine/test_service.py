@@ -11,6 +11,7 @@ from partita.domain.errors import ForbiddenError, UnavailableError
 from partita.engine.service import TickingService
 from partita.engine.supervisor import Backoff, Jobs, ServiceState, Supervisor
 from tests.engine.manual_clock import ManualClock
+from tests.waiting import until
 
 
 class Counter(TickingService):
@@ -104,6 +105,66 @@ async def test_a_round_that_does_not_end_is_cancelled_after_the_grace() -> None:
     await asyncio.sleep(0)
     await supervisor.stop(grace=0.01)
     assert cancelled.is_set()
+
+
+async def test_all_rounds_that_do_not_end_have_the_same_grace() -> None:
+    asked: list[str] = []
+
+    class Stuck(Counter):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self._name = name
+
+        async def tick(self) -> float:
+            await asyncio.Event().wait()
+            return 0
+
+        def stop(self) -> None:
+            super().stop()
+            asked.append(self.name)
+
+    supervisor = Supervisor()
+    supervisor.start(*map(Stuck, "123"))
+    await asyncio.sleep(0)
+    ending = asyncio.create_task(supervisor.stop(grace=60))
+    await asyncio.sleep(0)
+    assert asked == ["3", "2", "1"], "the first is not asked only after the last has had its time"
+    ending.cancel()
+    await asyncio.gather(ending, return_exceptions=True)
+
+
+async def test_the_age_of_a_round_is_known_while_it_lasts() -> None:
+    clock, begun, go = ManualClock(), asyncio.Event(), asyncio.Event()
+
+    class Slow(Counter):
+        async def tick(self) -> float:
+            begun.set()
+            await go.wait()
+            if self.failures:
+                raise self.failures.pop()
+            return 60.0
+
+    supervisor, service = Supervisor(clock=clock, backoff=Backoff(1, 8)), Slow(clock)
+    service.failures = [ValueError("bug")]
+    supervisor.start(service)
+    await begun.wait()
+    clock.move(12)
+    assert [each.round_age for each in supervisor.report()] == [12]
+    go.set()
+
+    async def failed() -> bool:
+        return supervisor.report()[0].state is ServiceState.BACKING_OFF
+
+    async def done() -> bool:
+        return service.health.ticks == 1
+
+    await until(failed, what="the round to fail")
+    assert supervisor.report()[0].round_age == 0, "a round that failed is over"
+    clock.move(1)
+    await until(done, what="the next round to end")
+    clock.move(5)
+    assert supervisor.report()[0].round_age == 0, "a pause is no round"
+    await supervisor.stop()
 
 
 async def test_services_end_in_reverse_order_and_one_can_end_alone() -> None:

@@ -13,10 +13,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 
 from partita.kube.operator import run_operator
 from partita.kube.options import OperatorOptions
@@ -36,15 +37,19 @@ def operator_process(
 
 
 @contextmanager
-def partita_process(settings: Settings, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+def partita_process(
+    settings: Settings, *words: str, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start ``partita`` as people do, with these settings in its environment; it is killed at the end of the block."""
-    with _process([str(Path(sys.executable).with_name("partita")), *words], settings) as process:
+    with _process([str(Path(sys.executable).with_name("partita")), *words], settings, environment) as process:
         yield process
 
 
 @contextmanager
-def _process(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment(settings)})
+def _process(
+    command: list[str], settings: Settings, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment(settings), **more})
     try:
         yield process
     finally:

@@ -18,7 +18,7 @@ from partita.kube.resources import ENGINE_NAME, ENGINES
 from partita.settings import Settings
 from tests.kube.operated import CHAIN, Namespace, definition, operating, run, working
 from tests.kube.operated import operator_settings as settings_of
-from tests.kube.test_health import ask, free_port
+from tests.probing import ask, free_port
 from tests.waiting import until
 
 

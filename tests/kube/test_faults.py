@@ -14,6 +14,7 @@ import pytest
 from e2e.cluster.contract import RestartableCluster
 from partita.kube.options import OperatorOptions
 from partita.kube.resources import ENGINE_NAME, LEASE_NAME, LEASES, RUNS
+from partita.kube.vitals import NO_DATABASE
 from partita.settings import DatabaseSettings, Settings
 from partita.store.database import Database
 from partita.store.embedded import Server
@@ -37,7 +38,7 @@ from tests.kube.operated import (
 )
 from tests.kube.process import DIE, operator_process, partita_process
 from tests.kube.test_events_shown import told
-from tests.kube.test_health import ask, free_port
+from tests.probing import ask, free_port
 from tests.waiting import until
 
 QUICK = {"lease_duration_ms": 3_000, "lease_deadline_ms": 2_000, "lease_renew_ms": 1_000}
@@ -173,7 +174,7 @@ async def test_a_lost_database_shows_on_the_engine_and_is_recovered_from(
         await asyncio.to_thread(restartable_server.stop)
         await here.engine_until(lambda status: condition(status, "Synced") == "False", "not Synced")
         assert await asyncio.to_thread(ask, port, "/livez") == (200, "ok\n")
-        assert await asyncio.to_thread(ask, port, "/readyz") == (200, "leader\n")
+        assert await asyncio.to_thread(ask, port, "/readyz") == (200, f"leader\n{NO_DATABASE}\n")
         assert "\npartita_database_up 0\n" in (await asyncio.to_thread(ask, port, "/metrics"))[1]
         await here.signal("one", "s1", name="go")
         await here.create(run("two", "slow"))

@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import socket
 import threading
 import time
 from collections.abc import Callable
 
 import pytest
-from partita.kube.health import answer_of, serving
 
 from partita.engine.service import TickingService
 from partita.engine.supervisor import ServiceReport, ServiceState, Supervisor
 from partita.kube import metric_families as families
-from partita.kube import vitals as vitals_module
-from partita.kube.vitals import Vitals, beating
+from partita.kube.vitals import NO_DATABASE, STANDING_SECONDS, Vitals
+from partita.probes import vitals as vitals_module
+from partita.probes.health import answer_of, serving
+from partita.probes.vitals import beating
+from tests.probing import ask, free_port
 from tests.waiting import until
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def ask(port: int, path: str, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        connection.request(method, path)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
-
-
-def report(state: ServiceState) -> Callable[[], tuple[ServiceReport, ...]]:
-    return lambda: (ServiceReport("projector", state, 3, "", 17),)
+def report(state: ServiceState, round_age: float = 0.0) -> Callable[[], tuple[ServiceReport, ...]]:
+    return lambda: (ServiceReport("projector", state, 3, "", 17, round_age),)
 
 
 async def test_every_path() -> None:
@@ -99,13 +85,39 @@ def test_a_part_that_has_ended_is_trouble_and_one_that_fails_is_not() -> None:
     ):
         vitals.reports = report(state)
         assert answer_of("/livez", vitals).status.startswith(code)
-    assert answer_of("/livez", vitals).text == "projector: ended although the operator leads\n"
+    assert answer_of("/livez", vitals).text == "projector: ended although nobody ended it\n"
     assert 'partita_operator_duty_up{duty="projector"} 0\n' in vitals.text()
     assert 'partita_operator_duty_restarts_total{duty="projector"} 3\n' in vitals.text()
     assert 'partita_operator_duty_rounds_total{duty="projector"} 17\n' in vitals.text()
     vitals.become("standby")
     assert answer_of("/livez", vitals).status == "200 OK"
-    assert vitals.metrics.value(families.DUTY_UP, "projector") is None
+    assert vitals.metrics.value(families.DUTIES.up, "projector") is None
+
+
+def test_a_duty_that_stands_still_is_told_and_no_reason_for_a_restart() -> None:
+    vitals = Vitals()
+    vitals.become("leader")
+    vitals.reports = report(ServiceState.RUNNING, STANDING_SECONDS - 1)
+    assert answer_of("/readyz", vitals).text == "leader\n"
+    vitals.reports = report(ServiceState.RUNNING, STANDING_SECONDS + 1)
+    answer = answer_of("/readyz", vitals)
+    assert answer.status.startswith("503")
+    assert answer.text == "leader\nprojector: in one round for 1801 s\n"
+    assert 'partita_operator_duty_round_age_seconds{duty="projector"} 1801\n' in vitals.text()
+    assert answer_of("/livez", vitals).status == "200 OK"
+
+
+def test_a_leader_without_its_database_is_ready_and_says_so() -> None:
+    vitals = Vitals()
+    vitals.become("leader")
+    vitals.metrics.set(families.DATABASE_UP, 0)
+    assert answer_of("/readyz", vitals).status == "200 OK"
+    assert answer_of("/readyz", vitals).text == f"leader\n{NO_DATABASE}\n"
+    vitals.metrics.set(families.DATABASE_UP, 1)
+    assert answer_of("/readyz", vitals).text == "leader\n"
+    vitals.metrics.set(families.DATABASE_UP, 0)
+    vitals.become("standby")
+    assert answer_of("/readyz", vitals).text == "standby\n"
 
 
 class Cancelled(TickingService):

@@ -6,7 +6,9 @@ import re
 
 from partita.kube import metric_families as families
 from partita.kube.vitals import Vitals
+from partita.probes.families import BUILD, OF_EVERY_PROCESS
 from partita.probes.metrics import Family, Metrics
+from partita.worker import metric_families as workers
 
 PLAIN = Family(name="runs_total", kind="counter", help="Runs.\nAll of them.")
 LABELLED = Family(name="tasks", kind="gauge", help="Tasks \\ each.", labels=("queue", "zone"), everyone=True)
@@ -49,9 +51,10 @@ def test_labels_that_are_gone_are_not_said_any_more() -> None:
 
 
 def test_names_follow_the_conventions() -> None:
-    names = [family.name for family in families.FAMILIES]
-    assert len(set(names)) == len(names)
-    for family in families.FAMILIES:
+    for own in (families.FAMILIES, workers.FAMILIES):
+        names = [family.name for family in (BUILD, *own, *OF_EVERY_PROCESS)]
+        assert len(set(names)) == len(names)
+    for family in (BUILD, *families.FAMILIES, *workers.FAMILIES, *OF_EVERY_PROCESS):
         assert re.fullmatch(r"(partita|process)_[a-z_]+", family.name)
         assert family.name.endswith("_total") == (family.kind == "counter"), family.name
         assert family.help.endswith("."), family.name
@@ -63,4 +66,5 @@ def test_a_process_tells_its_version_and_what_it_uses() -> None:
     assert said["partita_operator_leader"] == "0"
     assert float(said["process_resident_memory_bytes"]) > 10_000_000
     assert float(said["process_cpu_seconds_total"]) > 0
+    assert 0 <= float(said["partita_event_loop_age_seconds"]) < 60
     assert any(name.startswith('partita_build_info{version="') for name in said)

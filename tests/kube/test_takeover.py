@@ -16,8 +16,8 @@ from partita.kube.resources import LEASE_NAME, LEASES
 from partita.settings import OperatorSettings, Settings
 from tests.kube.operated import Namespace, leading
 from tests.kube.process import operator_process, partita_process
-from tests.kube.test_health import ask, free_port
 from tests.kube.wire import wire
+from tests.probing import ask, free_port
 from tests.waiting import until
 
 KILLED_SECONDS = 20.0

@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
+from types import CoroutineType
 from typing import Any
 
 import asyncpg
@@ -60,6 +61,53 @@ async def test_patience_ends_with_unavailable(restartable_server: Server) -> Non
             await database.clock()
         with pytest.raises(UnavailableError):
             await database.dedicated("test").connection()
+
+
+HOUR_MS = 3_600_000
+
+
+async def test_who_ends_waits_for_no_server_that_is_away(restartable_server: Server) -> None:
+    settings = DatabaseSettings(url=restartable_server.url("partita"), patience_ms=HOUR_MS, backoff_max_ms=HOUR_MS)
+    async with await Database.open(settings) as database:
+        dedicated, own = database.dedicated("test"), asyncio.Event()
+        apart = database.dedicated("apart", ending=own)
+        await database.clock()
+        database.hurry()
+        await database.clock()
+        async with dedicated.transaction() as connection:  # one that can be reached is used as before
+            assert await connection.fetchval("SELECT 1") == 1
+        await asyncio.to_thread(restartable_server.stop, "immediate")
+        for request in (database.clock(), dedicated.connection(), dedicated.connection(HOUR_MS)):
+            with pytest.raises(UnavailableError):
+                await asyncio.wait_for(request, 30)
+        waiting = asyncio.create_task(apart.connection())
+        await until(lambda: pausing(waiting), what="what has an end of its own to go on waiting")
+        own.set()
+        with pytest.raises(UnavailableError):
+            await asyncio.wait_for(waiting, 30)
+
+
+async def pausing(task: asyncio.Task[Any]) -> bool:
+    """Whether a task is between two attempts to reach the server."""
+    awaited = task.get_coro()
+    names = []
+    while isinstance(awaited, CoroutineType):
+        names.append(awaited.__name__)
+        awaited = awaited.cr_await
+    return "pause" in names
+
+
+async def test_a_pause_ends_with_the_process(restartable_server: Server) -> None:
+    settings = DatabaseSettings(
+        url=restartable_server.url("partita"), patience_ms=HOUR_MS, backoff_min_ms=60_000, backoff_max_ms=HOUR_MS
+    )
+    restartable_server.stop()
+    async with await Database.open(settings) as database:
+        reading = asyncio.create_task(database.clock())
+        await until(lambda: pausing(reading), what="the first attempt to have failed")
+        database.hurry()
+        with pytest.raises(UnavailableError):
+            await asyncio.wait_for(reading, 20)
 
 
 async def test_a_lost_transaction_says_so_and_the_next_one_begins_anew(

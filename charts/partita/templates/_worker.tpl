@@ -35,8 +35,33 @@
 {{- ternary .worker.image .root.Values.image (ne .worker.image.repository "") | toYaml }}
 {{- end }}
 
+{{/* Where probes and metrics are served, as ADDRESS:PORT. Takes the values of health. */}}
+{{- define "partita.worker.place" -}}
+{{- printf (ternary "[%s]:%d" "%s:%d" (contains ":" .bindAddress)) .bindAddress (int .port) }}
+{{- end }}
+
+{{/* The probes of a worker that serves them; those that its values give count instead. */}}
+{{- define "partita.worker.probes" -}}
+startupProbe:
+  httpGet: {path: /livez, port: health}
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /livez, port: health}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 5
+  timeoutSeconds: 3
+  failureThreshold: 2
+{{- end }}
+
 {{- define "partita.worker.container" -}}
 {{- $image := fromYaml (include "partita.worker.image" .) }}
+{{- $probes := ternary (fromYaml (include "partita.worker.probes" .)) dict .worker.health.enabled }}
 - name: worker
   image: {{ include "partita.image" (dict "root" .root "image" $image) }}
   imagePullPolicy: {{ $image.pullPolicy }}
@@ -49,6 +74,10 @@
   env:
     - name: PARTITA_LOG_LEVEL
       value: {{ .worker.logLevel }}
+    {{- if .worker.health.enabled }}
+    - name: PARTITA_WORKER_HEALTH_BIND
+      value: {{ include "partita.worker.place" .worker.health | quote }}
+    {{- end }}
     {{- include "partita.database.env" (dict "root" .root "secretName" (include "partita.database.secretName" .root)) | trim | nindent 4 }}
     {{- with include "partita.settings.env" .settings | trim }}
     {{- . | nindent 4 }}
@@ -60,8 +89,14 @@
   envFrom:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+  {{- if .worker.health.enabled }}
+  ports:
+    - name: health
+      containerPort: {{ .worker.health.port }}
+      protocol: TCP
+  {{- end }}
   {{- range $probe := list "startupProbe" "livenessProbe" "readinessProbe" }}
-  {{- with index $.worker $probe }}
+  {{- with default (index $probes $probe) (index $.worker $probe) }}
   {{ $probe }}:
     {{- toYaml . | nindent 4 }}
   {{- end }}

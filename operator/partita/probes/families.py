@@ -59,9 +59,7 @@ def duty_families(process: str, owner: str, since: str) -> DutyFamilies:
     return DutyFamilies(
         up=family("up", "gauge", f"Whether a duty of {owner} runs (1) or pauses after a failure (0)."),
         restarts=family("restarts_total", "counter", f"Restarts of a duty after a failure, since {since}."),
-        rounds=family(
-            "rounds_total", "counter", f"Rounds that a duty has completed, since {since}; one that stands still hangs."
-        ),
+        rounds=family("rounds_total", "counter", f"Rounds that a duty has completed, since {since}."),
         round_age=family(
             "round_age_seconds", "gauge", "How long a duty has been in its present round; 0 between two rounds."
         ),
