@@ -16,13 +16,14 @@ from partita.settings import DatabaseSettings
 class Backoff:
     """Pauses between attempts to reach the server, doubling with jitter, until patience ends."""
 
-    __slots__ = ("_deadline", "_ending", "_longest", "_loop", "_next")
+    __slots__ = ("_again", "_deadline", "_ending", "_longest", "_loop", "_next")
 
     def __init__(
         self, settings: DatabaseSettings, patience_ms: int | None = None, ending: asyncio.Event | None = None
     ) -> None:
-        """``ending``: once it is set nobody waits for the server any more."""
+        """``ending``: once it is set there is one last attempt, at once."""
         self._ending = ending or asyncio.Event()
+        self._again = True
         self._loop = asyncio.get_running_loop()
         patience = settings.patience_ms if patience_ms is None else patience_ms
         self._deadline = self._loop.time() + patience / 1000
@@ -32,7 +33,7 @@ class Backoff:
     async def pause(self) -> bool:
         """Wait for the next attempt; False when there is no time left for one."""
         left = self._deadline - self._loop.time()
-        if left <= 0 or self._ending.is_set():
+        if left <= 0:
             return False
         share = random.uniform(0.5, 1.0)  # noqa: S311  # spreads reconnects; nothing secret depends on it
         try:
@@ -41,4 +42,5 @@ class Backoff:
         except TimeoutError:
             self._next = min(self._next * 2, self._longest)
             return True
-        return False
+        again, self._again = self._again, False
+        return again

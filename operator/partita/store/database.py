@@ -87,8 +87,8 @@ class Database:
         return cls(settings, application, pool)
 
     def hurry(self) -> None:
-        """The process ends: from now on whoever needs a server that cannot be reached is told so at once, on every
-        connection that was made here. One that can be reached answers as before."""
+        """The process ends: from now on a server that cannot be reached is tried once more, at once, and waited for no
+        longer, on every connection that was made here. One that can be reached answers as before."""
         self._ending.set()
 
     async def close(self) -> None:

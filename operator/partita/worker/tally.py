@@ -35,7 +35,7 @@ class Tally:
         """Reports by their answer: applied, already_applied, stale, or unrecorded."""
         self.claims: Counter[str] = Counter()
         """Looks for work by what came of them: found, empty or failed."""
-        self.taken: Counter[tuple[str, str]] = Counter()
+        self.taken: Counter[tuple[str, ...]] = Counter()
         """Tasks by queue and by how they came: by a claim, or handed over in the answer to a report."""
 
     def ended(self, outcome: Outcome, seconds: float) -> None:
