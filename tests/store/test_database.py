@@ -89,7 +89,7 @@ async def test_who_ends_waits_for_no_server_that_is_away(restartable_server: Ser
 
 async def pausing(task: asyncio.Task[Any]) -> bool:
     """Whether a task is between two attempts to reach the server."""
-    awaited = task.get_coro()
+    awaited: object = task.get_coro()
     names = []
     while isinstance(awaited, CoroutineType):
         names.append(awaited.__name__)
