@@ -21,6 +21,8 @@ SOON = 10.0
 """Five seconds are promised; the rest is for a machine that is busy with other tests."""
 PATIENT = {"PARTITA_WORKER_LEASE_MS": "30000", "PARTITA_WORKER_HEARTBEAT_MS": "10000"}
 """As workers are run: neither lease nor heartbeat makes an end earlier."""
+TELLING = {**PATIENT, "PARTITA_DATABASE_PATIENCE_MS": "200"}
+"""Says soon that a report has failed, and goes on trying."""
 
 
 async def ended(worker: WorkerProcess) -> bool:
@@ -44,7 +46,7 @@ async def test_one_that_holds_a_task_hands_it_back_when_the_database_is_there_ag
 ) -> None:
     url = restartable_server.url("partita")
     async with hosted(Settings(database=DatabaseSettings(url=url)), duties=False) as host:
-        worker = start_worker(url, **PATIENT, PARTITA_WORKER_STOP_GRACE_MS="2000")
+        worker = start_worker(url, **TELLING, PARTITA_WORKER_STOP_GRACE_MS="0")
         run_id = await start_held(host, tmp_path)
         await begun(tmp_path, worker)
         await asyncio.to_thread(restartable_server.stop, "immediate")
@@ -65,7 +67,7 @@ async def test_a_result_is_recorded_although_the_worker_stops_meanwhile(
 ) -> None:
     url = restartable_server.url("partita")
     async with hosted(Settings(database=DatabaseSettings(url=url)), duties=False) as host:
-        worker = start_worker(url, **PATIENT, PARTITA_WORKER_STOP_GRACE_MS="60000")
+        worker = start_worker(url, **TELLING, PARTITA_WORKER_STOP_GRACE_MS="60000")
         run_id = await start_held(host, tmp_path)
         await begun(tmp_path, worker)
         await asyncio.to_thread(restartable_server.stop, "immediate")

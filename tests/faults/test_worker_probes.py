@@ -20,7 +20,8 @@ async def test_a_worker_that_starts_before_its_database_is_alive_and_not_ready(
 ) -> None:
     await asyncio.to_thread(restartable_server.stop)
     port = free_port()
-    worker = start_worker(restartable_server.url("partita"), PARTITA_WORKER_HEALTH_BIND=f"127.0.0.1:{port}")
+    telling = {"PARTITA_WORKER_HEALTH_BIND": f"127.0.0.1:{port}", "PARTITA_DATABASE_PATIENCE_MS": "200"}
+    worker = start_worker(restartable_server.url("partita"), **telling)
     await worker.says("service heartbeat: ")
     assert await asked(port, "/livez") == (200, "ok\n")
     assert await asked(port, "/readyz") == (503, "starting: the database has not been reached yet\n")
