@@ -52,7 +52,7 @@ CLAIMS: Final = Family(
 TAKEN: Final = Family(
     name="partita_worker_tasks_taken_total",
     kind="counter",
-    help="Tasks taken from a queue, by way: claim, or handover with the answer to the report of the task before.",
+    help="Tasks taken from a queue, by way: claim, or handover by the transaction of this process that made it ready.",
     labels=("queue", "way"),
 )
 DUTIES: Final = duty_families("worker", "the worker's process", "it began")

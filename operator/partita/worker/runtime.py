@@ -38,7 +38,7 @@ from partita.worker.pulse import Pulse
 from partita.worker.registry import Tasks
 from partita.worker.reports import Reporter
 from partita.worker.subtasks import install
-from partita.worker.tally import Tally
+from partita.worker.tally import Tally, Way
 from partita.worker.timeouts import Timeouts
 from partita.worker.unless import unless
 
@@ -213,8 +213,7 @@ class Worker:
     def take(self, tasks: Sequence[ClaimedTask]) -> None:
         """Execute these tasks, each in a slot."""
         for claimed in tasks:
-            self.tally.took(claimed.queue, "claim")
-            self._jobs.spawn(self._occupy_slot(self._hold(claimed)), f"{claimed.node}/{claimed.run_id}")
+            self._begin(claimed, "claim")
 
     def promise(self) -> Offer | None:
         """Keep a slot free for a task that is about to be ready; None unless the worker has nothing to do."""
@@ -227,7 +226,7 @@ class Worker:
     def keep(self, task: ClaimedTask) -> None:
         """Execute this task in a slot that was promised."""
         self.release()
-        self.take([task])
+        self._begin(task, "handover")
 
     def release(self) -> None:
         """A promised slot is not needed."""
@@ -270,6 +269,10 @@ class Worker:
             self._reporter.lease_gone(attempt.lease_id)
         else:
             found.give_up(Abandoned("no longer leased to this worker (cancelled, timed out or lost)"), "abandoned")
+
+    def _begin(self, claimed: ClaimedTask, way: Way) -> None:
+        self.tally.took(claimed.queue, way)
+        self._jobs.spawn(self._occupy_slot(self._hold(claimed)), f"{claimed.node}/{claimed.run_id}")
 
     def _hold(self, claimed: ClaimedTask) -> Attempt:
         function = self._tasks.get(claimed.type) or self._builtins.get(claimed.type)

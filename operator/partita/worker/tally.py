@@ -7,11 +7,12 @@ becomes a metric only when somebody asks.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from partita.worker.attempts import Abandoned, HandedBack, Outcome, Succeeded
 from partita.worker.failures import Failure
 
+Way: TypeAlias = Literal["claim", "handover"]
 NAMES: Final[dict[type, str]] = {
     Succeeded: "succeeded",
     Failure: "failed",
@@ -36,7 +37,7 @@ class Tally:
         self.claims: Counter[str] = Counter()
         """Looks for work by what came of them: found, empty or failed."""
         self.taken: Counter[tuple[str, ...]] = Counter()
-        """Tasks by queue and by how they came: by a claim, or handed over in the answer to a report."""
+        """Tasks by queue and by how they came: by a claim, or handed over by the transaction that made them ready."""
 
     def ended(self, outcome: Outcome, seconds: float) -> None:
         """An attempt has ended."""
@@ -44,6 +45,6 @@ class Tally:
         self.attempts[name] += 1
         self.seconds[name] += seconds
 
-    def took(self, queue: str, way: Literal["claim", "handover"]) -> None:
+    def took(self, queue: str, way: Way) -> None:
         """A task was taken."""
         self.taken[queue, way] += 1
