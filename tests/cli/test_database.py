@@ -11,7 +11,7 @@ from partita.cli.database import DatabaseBackend
 from partita.cli.exits import Exit
 from partita.cli.follow import follow
 from partita.settings import Settings
-from partita.store import candidates, lists
+from partita.store import lists, streams
 from partita.store.views import RunCount
 from tests.cli.commands import Cli, Result
 
@@ -167,7 +167,7 @@ def test_short_pages_are_read_on(
     on_database: Cli, manifest: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a page looks at one run only, a list of all still has all."""
-    monkeypatch.setattr(candidates, "LOOKED_AT", 1)
+    monkeypatch.setattr(streams, "LOOKED_AT", 1)
     submitted = [on_database("submit", str(manifest), "-o", "json").json[1]["id"] for _ in range(3)]
     found = on_database("list", "--tag", "blue", "-o", "json")
     assert set(_ids(found)) == {run_id, *submitted}

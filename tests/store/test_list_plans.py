@@ -41,6 +41,7 @@ def _run(n: int) -> UUID:
     return UUID(f"{to_milliseconds(NOW.start) + n:012x}70008{n:015x}")
 
 
+ASKED: Final = "ARRAY['#eu', '#half'], 'ann', 'ns1', 'order'"
 COMMON: Final = {
     "list_all": RANGE,
     "list_place": f"{RANGE}, {DONE}, 'ns1', 'order'",
@@ -51,6 +52,10 @@ COMMON: Final = {
     "list_ended": f"{RANGE}, {DONE}, {MONTHS}",
     "list_unlisted": RANGE,
     "list_children": f"{RANGE}, '{_run(2)}'",
+    "list_edges": f"{RANGE}, {DONE}, {ASKED}",
+    "list_label_fits": f"{RANGE}, {DONE}, {ASKED}",
+    "list_person_fits": f"{RANGE}, {DONE}, {ASKED}",
+    "list_place_fits": f"{RANGE}, {DONE}, {ASKED}",
 }
 """Calls that the full month fills."""
 RARE: Final = {
@@ -59,6 +64,10 @@ RARE: Final = {
     "list_label": f"{RANGE}, {ENDS}, '#once'",
     "list_namespace": f"{RANGE}, {ENDS}, 'once', {MONTHS}",
     "list_definition": f"{RANGE}, {ENDS}, 'once', {MONTHS}",
+    "list_edges": f"{RANGE}, {ENDS}, ARRAY['#once', '#eu'], 'once', 'once', 'once'",
+    "list_label_fits": f"{RANGE}, {ENDS}, ARRAY['#once', '#eu'], 'ann', 'ns1', 'order'",
+    "list_person_fits": f"{RANGE}, {ENDS}, ARRAY['#eu'], 'once', 'ns1', NULL",
+    "list_place_fits": f"{RANGE}, {ENDS}, ARRAY['#eu'], 'ann', 'once', 'once'",
 }
 """Calls for what only one older run has."""
 FILL: Final = """
@@ -66,6 +75,9 @@ UPDATE partita.run_endings SET started_by = 'ann' WHERE run_id < (
     SELECT run_id FROM partita.run_endings ORDER BY run_id LIMIT 1 OFFSET 15000);
 INSERT INTO partita.run_labels (run_id, label, status)
 SELECT run_id, ('x' || left(md5('#eu'), 16))::bit(64)::bigint, status FROM partita.run_endings;
+INSERT INTO partita.run_labels (run_id, label, status)
+SELECT run_id, ('x' || left(md5('#half'), 16))::bit(64)::bigint, status
+FROM partita.run_endings WHERE get_byte(uuid_send(run_id), 15) % 2 = 0;
 INSERT INTO partita.run_endings
     (run_id, finished_at, generation, seq, status, namespace, definition, name, started_by)
 SELECT (lpad(to_hex($OLDER + n), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid, clock_timestamp(), 0, 6,
@@ -202,7 +214,24 @@ async def test_rows_are_read_each_in_its_month(session: Connection) -> None:
     assert "NULL::json AS output_json, NULL::json AS context_json" in columns
 
 
+@pytest.mark.parametrize("place", ["'ns1', NULL", "NULL, 'order'", "'ns1', 'order'"])
+@pytest.mark.parametrize("name", ["list_label_fits", "list_person_fits"])
+async def test_an_entry_is_checked_by_one_lookup_in_its_month(session: Connection, name: str, place: str) -> None:
+    """However many entries the other filters have."""
+    done = await did(session, name, f"{RANGE}, {DONE}, ARRAY['#eu', '#half'], 'ann', {place}")
+    assert done.months == {NOW.suffix}, done.months
+    assert done.rows <= 2 * LIMIT, done.text
+
+
+async def test_ids_are_checked_each_in_its_month(session: Connection) -> None:
+    ids = ", ".join(f"'{_run(n)}'" for n in range(20_000, 19_940, -1))
+    done = await did(session, "list_ids_fit", f"ARRAY[{ids}]::uuid[], {ENDS}, ARRAY['#eu', '#half'], 'ann'")
+    assert done.months == {NOW.suffix}, done.months
+    assert not done.scans, done.text
+    assert done.rows <= 2 * 60, done.text
+
+
 def test_every_block_that_gives_ids_is_looked_at() -> None:
-    names = {name for name, block in blocks().items() if block.source.startswith("lists.sql")}
-    others = {"list_months", "list_open_runs", "list_rows", "list_count", "list_fill", "list_fill_open"}
+    names = {name for name, block in blocks().items() if block.source.startswith("lists")}
+    others = {"list_months", "list_open_runs", "list_ids_fit", "list_rows", "list_count", "list_fill", "list_fill_open"}
     assert names - others == COMMON.keys()

@@ -15,7 +15,7 @@ import pytest
 from partita.domain.ids import Month, make_id, time_of, to_milliseconds
 from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.settings import Settings
-from partita.store import candidates, list_fill, lists
+from partita.store import candidates, common, list_fill, lists, streams
 from partita.store.database import Database
 from partita.store.views import RunFilter
 from tests.store.records import end_run, insert, insert_run, open_run
@@ -171,9 +171,11 @@ class Maker:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and bounds so small that a list of few runs needs many."""
-    monkeypatch.setattr(candidates, "_MOST", 5)
-    monkeypatch.setattr(candidates, "_FEW", 1)
-    monkeypatch.setattr(candidates, "LOOKED_AT", 7)
+    for module in (candidates, common, streams):
+        monkeypatch.setattr(module, "MOST", 5)
+    monkeypatch.setattr(common, "EDGE", 2)
+    monkeypatch.setattr(common, "_POOR", 2)
+    monkeypatch.setattr(streams, "LOOKED_AT", 7)
     monkeypatch.setattr(lists, "_SPARE", 1)
     monkeypatch.setattr(lists, "ROWS", 9)
     monkeypatch.setattr(lists, "CHILD_ROWS", 9)
@@ -250,12 +252,21 @@ async def _finish_one(database: Database, runs: list[Run]) -> None:
     runs[place] = ended
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        RunFilter(started_by="ann"),
+        RunFilter(started_by="ann", definition="order"),
+        RunFilter(tags=("eu",), namespace="shop", definition="order"),
+    ],
+)
 @pytest.mark.usefixtures("small")
 async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
-    database: Database, now: datetime, monkeypatch: pytest.MonkeyPatch
+    database: Database, now: datetime, monkeypatch: pytest.MonkeyPatch, query: RunFilter
 ) -> None:
     """It is in both places then, since unfinished runs are read first, and ends are read anew after each such read."""
-    runs = [Run(make_id(to_milliseconds(now) + n, n), "Running", started_by="ann") for n in range(30)]
+    known = {"started_by": "ann", "tags": ("eu",)}
+    runs = [Run(make_id(to_milliseconds(now) + n, n), "Running", **known) for n in range(30)]
     for run in runs:
         await write(database, run)
 
@@ -264,16 +275,17 @@ async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
 
         async def looked(self: Database, name: str, *values: object) -> Any:
             found = await read(self, name, *values)
-            if name in {"list_open_runs", "list_person"}:
+            if name in {"list_open_runs", "list_person"} or name.endswith("_fits"):
                 await _finish_one(database, runs)
             return found
 
         return looked
 
     monkeypatch.setattr(Database, "fetch", slow(Database.fetch))
+    monkeypatch.setattr(Database, "fetchrow", slow(Database.fetchrow))
     monkeypatch.setattr(Database, "fetchval", slow(Database.fetchval))
     monkeypatch.setattr(lists, "ROWS", 1_000)
-    query = RunFilter(started_by="ann")
+    monkeypatch.setattr(lists, "IDS", 1_000)
     assert await listed(database, query) == expected(runs, query)
 
 
@@ -297,6 +309,29 @@ async def test_the_work_of_a_page_is_bounded(database: Database, now: datetime) 
     assert page.runs == ()
     assert page.cursor is not None
     assert await listed(database, query, limit=3) == []
+
+
+@pytest.mark.parametrize(
+    ("rare", "query"),
+    [
+        ({"started_by": "bob"}, RunFilter(started_by="bob", tags=("eu",))),
+        ({"tags": ("eu", "vip")}, RunFilter(started_by="ann", tags=("eu", "vip"), namespace="shop")),
+        ({"definition": "audit"}, RunFilter(tags=("eu",), namespace="shop", definition="audit")),
+        ({"definition": "audit"}, RunFilter(tags=("eu",), started_by="ann", definition="audit")),
+        ({"namespace": "bank"}, RunFilter(started_by="ann", namespace="bank")),
+    ],
+)
+@pytest.mark.usefixtures("small")
+async def test_what_one_run_has_is_found_at_once_beside_what_all_have(
+    database: Database, now: datetime, rare: dict[str, Any], query: RunFilter
+) -> None:
+    """Whichever filter is the rare one: the first page shows the oldest run, and is the last."""
+    for n in range(60):
+        run = Run(make_id(to_milliseconds(now) + n, n), started_by="ann", tags=("eu",))
+        await write(database, run if n else replace(run, **rare))
+    page = await lists.list_runs(database, query, limit=3)
+    assert [to_milliseconds(time_of(run.id)) for run in page.runs] == [to_milliseconds(now)]
+    assert page.cursor is None
 
 
 async def test_a_count_ends_at_its_limit(database: Database, now: datetime) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-from partita.domain.ids import Month, make_id, time_of, to_milliseconds
-from partita.store.candidates import attributes_text, candidates, needs_months, streams, tags_text
+from partita.domain.ids import make_id, time_of, to_milliseconds
+from partita.store.candidates import attributes_text, candidates, streams, tags_text
 from partita.store.database import Database
 from partita.store.reads import run_view
 from partita.store.views import RunCount, RunFilter, RunPage, RunView
@@ -39,7 +39,7 @@ async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cu
     waiting: list[UUID] = []
     rows, most = 0, max(CHILD_ROWS if query.parent else ROWS, 2 * limit)
     low, high = _range(query, cursor)
-    chosen = streams(query, limit + _SPARE, await _months(database, query, low, high))
+    chosen = streams(query, limit + _SPARE)
     async for ids, reach in candidates(database, chosen, low, high):
         waiting += ids
         last = reach <= low or chosen.fetched >= max(IDS, 2 * limit)
@@ -62,7 +62,7 @@ async def count_runs(database: Database, query: RunFilter, *, most: int = 10_000
     """How many runs fit, counted up to ``most``, and no further than that takes ten times as many rows."""
     found = rows = 0
     low, high = _range(query, None)
-    chosen = streams(query, _COUNTED, await _months(database, query, low, high))
+    chosen = streams(query, _COUNTED)
     async for ids, _ in candidates(database, chosen, low, high):
         for part in _parts(ids, _COUNTED):
             found += await database.fetchval("list_count", part, *_filters(query))
@@ -79,14 +79,6 @@ def _range(query: RunFilter, cursor: UUID | None) -> tuple[UUID, UUID]:
     if query.parent is not None:  # its children are younger, but its own id may be dated ahead of the clock
         low = max(low, make_id(max(0, to_milliseconds(time_of(query.parent)) - _AHEAD_MS), 0))
     return low, high if cursor is None else min(high, UUID(int=cursor.int))
-
-
-async def _months(database: Database, query: RunFilter, low: UUID, high: UUID) -> list[Month]:
-    """The months of the range that have ends, where the streams need to know them."""
-    if not needs_months(query):
-        return []
-    months = [Month.parse(row["month"]) for row in await database.fetch("list_months", database.sql.schema)]
-    return [month for month in months if month.lower < high and month.upper > low]
 
 
 def _parts(ids: list[UUID], size: int) -> Iterator[list[UUID]]:

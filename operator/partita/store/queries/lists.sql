@@ -127,12 +127,15 @@ SELECT string_agg(uuid_send(id), '') FROM (
 ) AS found
 
 -- name: list_namespace
--- Of namespace $5, in the months from $6 to $7, the newest first. In each, its definitions are walked through from one
--- entry of the index to the next; then the newest runs are read of those that have the newest. Of a window
--- of more than 100, the one that seems to have most, going by its eighth, is read first, and the others no further down.
+-- Of namespace $5, in those of the months from $6 to $7 that the range touches, the newest first. In each, its definitions
+-- are walked through from one entry of the index to the next; then the newest runs are read of those that have the newest.
+-- Of a window of more than 100, the one that seems to have most, going by its eighth, is read first, and the others no
+-- further down.
 SELECT string_agg(uuid_send(id), '') FROM (
     SELECT found.id
-    FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
+    FROM (
+        SELECT * FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper) WHERE month.lower < $2 AND month.upper > $1
+    ) AS month
     CROSS JOIN LATERAL (
         WITH RECURSIVE place AS (
             SELECT wanted.status, first.definition
@@ -205,7 +208,9 @@ SELECT string_agg(uuid_send(id), '') FROM (
 -- Of definition $5 in every namespace, in the same way.
 SELECT string_agg(uuid_send(id), '') FROM (
     SELECT found.id
-    FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper)
+    FROM (
+        SELECT * FROM unnest($6::uuid[], $7::uuid[]) AS month (lower, upper) WHERE month.lower < $2 AND month.upper > $1
+    ) AS month
     CROSS JOIN LATERAL (
         WITH RECURSIVE place AS (
             SELECT wanted.status, first.namespace
@@ -278,7 +283,9 @@ SELECT string_agg(uuid_send(id), '') FROM (
 -- Of every definition, in the same way; the months are $5 to $6.
 SELECT string_agg(uuid_send(id), '') FROM (
     SELECT found.id
-    FROM unnest($5::uuid[], $6::uuid[]) AS month (lower, upper)
+    FROM (
+        SELECT * FROM unnest($5::uuid[], $6::uuid[]) AS month (lower, upper) WHERE month.lower < $2 AND month.upper > $1
+    ) AS month
     CROSS JOIN LATERAL (
         WITH RECURSIVE place AS (
             SELECT wanted.status, first.namespace, first.definition
