@@ -128,8 +128,8 @@ class Common(Stream):
         self.passed += found
         self.looked_at += looked_at
         self.fetched = 2 * self.looked_at
-        missing = max(self.wanted - self.passed, self.wanted // 4, 1)
+        missing = max(self.wanted - self.passed, self.wanted // 4)
         share = self.looked_at / max(1, self.passed)
-        self.size = min(MOST, max(self.size // 2, int(_MORE * missing * share)))
+        self.size = min(MOST, max(self.size // 2, int(_MORE * missing * share), 1))
         if found == 0 or (self.merged is not None and self.kind != "merged" and found * _POOR < looked_at):
             self.kind = ""
