@@ -17,14 +17,17 @@ from typing import Final
 from uuid import UUID
 
 from partita.store.database import Database
-from partita.store.streams import MOST, Id, Merged, Stream, split
+from partita.store.streams import Id, Merged, Stream, split
 
 EDGE: Final = 100
-"""Entries of each filter by which the rarest is found."""
+"""Entries of each filter by which the rarest is found; fewer than so many are given as they are."""
 _POOR: Final = 40
 """Where fewer than one entry in so many fits, another filter may be rarer after all."""
-_MORE: Final = 1.25
-"""A window is so many times as large as the one before suggests."""
+_LOOKUP: Final = 4
+"""To look one entry up costs as much as to read so many."""
+_GROWTH: Final = 5
+MOST: Final = 1_200
+"""Entries of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,6 @@ class Asked:
     def placed(self) -> bool:
         """Whether namespace and definition are both asked for, which is what an index begins with."""
         return self.namespace is not None and self.definition is not None
-
-    @property
-    def kinds(self) -> list[str]:
-        """Kinds of filters that have an index."""
-        given = {"label": bool(self.labels), "person": self.person is not None, "place": self.placed}
-        return [kind for kind, asked in given.items() if asked]
 
 
 @dataclass(slots=True)
@@ -75,33 +72,44 @@ class Common(Stream):
 
     async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
-        if not self.kind:
-            await self._choose(database, low)
+        if not self.kind and (few := await self._choose(database, low)) is not None:
+            self._add(few, low)
+            self._note(len(few), len(few))
+            return
         read = self._read_merged if self.kind == "merged" else self._read_indexed
         found, looked_at, reach = await read(database, low)
         self._add(found, reach)
         self._note(len(found), looked_at)
 
-    async def _choose(self, database: Database, low: Id) -> None:
-        """Find the rarest filter."""
+    async def _choose(self, database: Database, low: Id) -> list[Id] | None:
+        """Find the rarest filter; where it has few entries down to the end, these, unchecked."""
         tried = self.merged if self.looked_at else None
-        edges = await self._edges(database, low, tried.size if tried is not None else EDGE)
+        size = EDGE if tried is None else tried.size
+        newest = await self._newest(database, low, size)
+        edges = {name: ids[size - 1] if len(ids) >= size else low for name, ids in newest.items()}
+        rarest = min(edges, key=lambda name: (edges[name], len(newest[name])))
+        if edges[rarest] <= low:
+            return newest[rarest]
         self.labels = tuple(sorted(self.asked.labels, key=edges.__getitem__))
-        ranked = {kind: edges[self.labels[0] if kind == "label" else kind] for kind in self.asked.kinds}
-        self.kind = min(ranked, key=ranked.__getitem__)
-        if tried is not None and ranked[self.kind] > low:
-            tried.reset(self.reach)
-            await tried.read(database, low)
-            if tried.reach < ranked[self.kind]:
-                self.kind = "merged"
-            else:
-                self.merged = None
+        self.kind = "label" if rarest in self.labels else rarest
+        if tried is not None:
+            await self._try(tried, database, low, edges[rarest])
+        return None
 
-    async def _edges(self, database: Database, low: Id, size: int) -> dict[str, Id]:
-        """How far back so many entries of each filter reach; those of the rarest furthest."""
+    async def _newest(self, database: Database, low: Id, size: int) -> dict[str, list[Id]]:
+        """The newest entries of each filter that has an index: at least so many, unless it has fewer."""
         bounds = (UUID(bytes=low), UUID(bytes=self.reach), size)
-        rows = await database.fetch("list_edges", *bounds, *self._values(self.asked.labels))
-        return {row["filter"]: row["edge"] or low for row in rows}
+        rows = await database.fetch("list_newest", *bounds, *self._values(self.asked.labels))
+        return {row["filter"]: split(row["ids"]) for row in rows}
+
+    async def _try(self, merged: Merged, database: Database, low: Id, edge: Id) -> None:
+        """See whether the namespace or the definition that is asked for is rarer than what reaches to ``edge``."""
+        merged.reset(self.reach)
+        await merged.read(database, low)
+        if merged.reach < edge:
+            self.kind = "merged"
+        else:
+            self.merged = None
 
     def _values(self, labels: tuple[str, ...]) -> tuple[object, ...]:
         asked = self.asked
@@ -109,7 +117,7 @@ class Common(Stream):
 
     async def _read_indexed(self, database: Database, low: Id) -> tuple[list[Id], int, Id]:
         block, values = f"list_{self.kind}_fits", self._values(self.labels)
-        row = await database.fetchrow(block, *self._window(low), *values)
+        row = await database.fetchrow(block, *self._window(low), *values, self._missing)
         assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
         return split(row["ids"]), row["looked_at"], row["reach"]
 
@@ -123,13 +131,16 @@ class Common(Stream):
         fitting = await database.fetchval("list_ids_fit", [UUID(bytes=each) for each in ids], *values)
         return split(fitting), len(ids), reach
 
+    @property
+    def _missing(self) -> int:
+        """Ids that the next window needs not go beyond."""
+        return max(self.wanted - self.passed, self.wanted // 4, 1)
+
     def _note(self, found: int, looked_at: int) -> None:
         """Go by what the windows gave."""
         self.passed += found
         self.looked_at += looked_at
-        self.fetched = 2 * self.looked_at
-        missing = max(self.wanted - self.passed, self.wanted // 4)
-        share = self.looked_at / max(1, self.passed)
-        self.size = min(MOST, max(self.size // 2, int(_MORE * missing * share), 1))
+        self.fetched = _LOOKUP * self.looked_at
+        self.size = max(self.size, min(self.size * _GROWTH, MOST))
         if found == 0 or (self.merged is not None and self.kind != "merged" and found * _POOR < looked_at):
             self.kind = ""

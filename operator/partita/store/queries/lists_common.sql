@@ -2,49 +2,47 @@
 --
 -- Each takes the filters in the same way: ended runs between $1 (included) and $2 (excluded), of the statuses $4, with the
 -- labels $5, started by $6, in namespace $7, of definition $8; what is null is not asked for. Each list_…_fits looks at the
--- newest $3 entries of one filter, and gives the ids that fit as lists.sql does, how many entries it looked at, and the
--- reach: every id from there on that fits is among them. A check is one lookup, whatever else the other filter has: its
+-- newest $3 entries of one filter until $9 fit, and gives the ids of these as lists.sql does, how many entries it looked
+-- at, and the reach: every id from there on that fits is among them. A check is one lookup, whatever else the other filter has: its
 -- index is asked for the run, with the status of the entry, as the entries of one end are written together.
 
--- name: list_edges
--- How far back the newest $3 entries of each filter reach, going by the status that has most of them; null: to the end.
-SELECT wanted.label AS filter, uuid_send(edge.id) AS edge
-FROM unnest($5::text[]) AS wanted (label)
-LEFT JOIN LATERAL (
-    SELECT nth.id
+-- name: list_newest
+-- The newest $3 entries of each filter, of each status: ids as lists.sql gives them.
+SELECT wanted.label AS filter, (
+    SELECT string_agg(uuid_send(newest.id), '')
     FROM unnest($4::text[]) AS ended (status)
     CROSS JOIN LATERAL (
         SELECT run_id AS id FROM :"schema".run_labels AS row
         WHERE row.status = ended.status AND row.label = ('x' || left(md5(wanted.label), 16))::bit(64)::bigint
           AND row.run_id >= $1 AND row.run_id < $2
-        ORDER BY row.run_id DESC OFFSET $3 - 1 LIMIT 1
-    ) AS nth
-    ORDER BY nth.id DESC LIMIT 1
-) AS edge ON true
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS newest
+) AS ids
+FROM unnest($5::text[]) AS wanted (label)
 UNION ALL
 SELECT 'person', (
-    SELECT uuid_send(nth.id)
+    SELECT string_agg(uuid_send(newest.id), '')
     FROM unnest($4::text[]) AS ended (status)
     CROSS JOIN LATERAL (
         SELECT run_id AS id FROM :"schema".run_endings AS row
         WHERE row.status = ended.status AND row.started_by = $6::text AND row.started_by <> ''
           AND row.run_id >= $1 AND row.run_id < $2
-        ORDER BY row.run_id DESC OFFSET $3 - 1 LIMIT 1
-    ) AS nth
-    ORDER BY nth.id DESC LIMIT 1
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS newest
 )
+WHERE $6 IS NOT NULL
 UNION ALL
 SELECT 'place', (
-    SELECT uuid_send(nth.id)
+    SELECT string_agg(uuid_send(newest.id), '')
     FROM unnest($4::text[]) AS ended (status)
     CROSS JOIN LATERAL (
         SELECT run_id AS id FROM :"schema".run_endings AS row
         WHERE row.status = ended.status AND row.namespace = $7::text AND row.definition = $8::text
           AND row.run_id >= $1 AND row.run_id < $2
-        ORDER BY row.run_id DESC OFFSET $3 - 1 LIMIT 1
-    ) AS nth
-    ORDER BY nth.id DESC LIMIT 1
+        ORDER BY row.run_id DESC LIMIT $3
+    ) AS newest
 )
+WHERE $7 IS NOT NULL AND $8 IS NOT NULL
 
 -- name: list_label_fits
 -- Entries of the first label. A namespace or a definition alone is looked up in the run's own row.
@@ -72,20 +70,24 @@ WITH label AS MATERIALIZED (
     ) AS rest
 ), reach AS MATERIALIZED (
     SELECT greatest(floor.id, (SELECT id FROM rest WHERE n = $3 ORDER BY id DESC LIMIT 1)) AS id FROM floor
-)
-SELECT uuid_send(reach.id) AS reach, (SELECT count(*) FROM first) + (SELECT count(*) FROM rest) AS looked_at, (
-    SELECT string_agg(uuid_send(entry.id), '')
-    FROM (SELECT id, status FROM first UNION ALL SELECT id, status FROM rest) AS entry
-    WHERE entry.id >= reach.id
-      AND NOT EXISTS (
-        SELECT FROM label WHERE (
-            SELECT true FROM :"schema".run_labels AS row
-            WHERE row.label = label.hash AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
-        ) IS NULL)
-      AND ($6::text IS NULL OR (
+), entry AS MATERIALIZED (
+    SELECT each.*
+    FROM reach
+    JOIN (SELECT id, status FROM first UNION ALL SELECT id, status FROM rest) AS each ON each.id >= reach.id
+    ORDER BY each.id DESC
+), fitting AS MATERIALIZED (
+    SELECT entry.id
+    FROM entry
+    WHERE CASE
+        WHEN EXISTS (
+            SELECT FROM label WHERE (
+                SELECT true FROM :"schema".run_labels AS row
+                WHERE row.label = label.hash AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
+            ) IS NULL) THEN false
+        WHEN $6::text IS NOT NULL AND (
             SELECT true FROM :"schema".run_endings AS row
-            WHERE row.started_by = $6 AND row.started_by <> '' AND row.status = entry.status AND row.run_id = entry.id LIMIT 1))
-      AND CASE
+            WHERE row.started_by = $6 AND row.started_by <> '' AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
+        ) IS NULL THEN false
         WHEN $7::text IS NULL AND $8::text IS NULL THEN true
         WHEN $7 IS NULL OR $8 IS NULL THEN (
             SELECT coalesce(row.namespace = $7, row.definition = $8) FROM :"schema".workflow_runs AS row
@@ -94,8 +96,13 @@ SELECT uuid_send(reach.id) AS reach, (SELECT count(*) FROM first) + (SELECT coun
             SELECT true FROM :"schema".run_endings AS row
             WHERE row.status = entry.status AND row.namespace = $7 AND row.definition = $8 AND row.run_id = entry.id LIMIT 1)
       END
-) AS ids
-FROM reach
+    LIMIT $9
+), bottom AS MATERIALIZED (
+    SELECT coalesce((SELECT id FROM fitting OFFSET $9 - 1 LIMIT 1), reach.id) AS id FROM reach
+)
+SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM entry WHERE entry.id >= bottom.id) AS looked_at,
+       (SELECT string_agg(uuid_send(id), '') FROM fitting) AS ids
+FROM bottom
 
 -- name: list_person_fits
 -- Entries of the person; their rows have the namespace and the definition.
@@ -126,18 +133,30 @@ WITH label AS MATERIALIZED (
     ) AS rest
 ), reach AS MATERIALIZED (
     SELECT greatest(floor.id, (SELECT id FROM rest WHERE n = $3 ORDER BY id DESC LIMIT 1)) AS id FROM floor
+), entry AS MATERIALIZED (
+    SELECT each.*
+    FROM reach
+    JOIN (SELECT id, status, placed FROM first UNION ALL SELECT id, status, placed FROM rest) AS each ON each.id >= reach.id
+    ORDER BY each.id DESC
+), fitting AS MATERIALIZED (
+    SELECT entry.id
+    FROM entry
+    WHERE CASE
+        WHEN NOT entry.placed THEN false
+        WHEN EXISTS (
+            SELECT FROM label WHERE (
+                SELECT true FROM :"schema".run_labels AS row
+                WHERE row.label = label.hash AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
+            ) IS NULL) THEN false
+        ELSE true
+      END
+    LIMIT $9
+), bottom AS MATERIALIZED (
+    SELECT coalesce((SELECT id FROM fitting OFFSET $9 - 1 LIMIT 1), reach.id) AS id FROM reach
 )
-SELECT uuid_send(reach.id) AS reach, (SELECT count(*) FROM first) + (SELECT count(*) FROM rest) AS looked_at, (
-    SELECT string_agg(uuid_send(entry.id), '')
-    FROM (SELECT id, status, placed FROM first UNION ALL SELECT id, status, placed FROM rest) AS entry
-    WHERE entry.id >= reach.id AND entry.placed
-      AND NOT EXISTS (
-        SELECT FROM label WHERE (
-            SELECT true FROM :"schema".run_labels AS row
-            WHERE row.label = label.hash AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
-        ) IS NULL)
-) AS ids
-FROM reach
+SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM entry WHERE entry.id >= bottom.id) AS looked_at,
+       (SELECT string_agg(uuid_send(id), '') FROM fitting) AS ids
+FROM bottom
 
 -- name: list_place_fits
 -- Entries of the definition in the namespace.
@@ -165,21 +184,33 @@ WITH label AS MATERIALIZED (
     ) AS rest
 ), reach AS MATERIALIZED (
     SELECT greatest(floor.id, (SELECT id FROM rest WHERE n = $3 ORDER BY id DESC LIMIT 1)) AS id FROM floor
-)
-SELECT uuid_send(reach.id) AS reach, (SELECT count(*) FROM first) + (SELECT count(*) FROM rest) AS looked_at, (
-    SELECT string_agg(uuid_send(entry.id), '')
-    FROM (SELECT id, status FROM first UNION ALL SELECT id, status FROM rest) AS entry
-    WHERE entry.id >= reach.id
-      AND NOT EXISTS (
-        SELECT FROM label WHERE (
-            SELECT true FROM :"schema".run_labels AS row
-            WHERE row.label = label.hash AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
-        ) IS NULL)
-      AND ($6::text IS NULL OR (
+), entry AS MATERIALIZED (
+    SELECT each.*
+    FROM reach
+    JOIN (SELECT id, status FROM first UNION ALL SELECT id, status FROM rest) AS each ON each.id >= reach.id
+    ORDER BY each.id DESC
+), fitting AS MATERIALIZED (
+    SELECT entry.id
+    FROM entry
+    WHERE CASE
+        WHEN EXISTS (
+            SELECT FROM label WHERE (
+                SELECT true FROM :"schema".run_labels AS row
+                WHERE row.label = label.hash AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
+            ) IS NULL) THEN false
+        WHEN $6::text IS NOT NULL AND (
             SELECT true FROM :"schema".run_endings AS row
-            WHERE row.started_by = $6 AND row.started_by <> '' AND row.status = entry.status AND row.run_id = entry.id LIMIT 1))
-) AS ids
-FROM reach
+            WHERE row.started_by = $6 AND row.started_by <> '' AND row.status = entry.status AND row.run_id = entry.id LIMIT 1
+        ) IS NULL THEN false
+        ELSE true
+      END
+    LIMIT $9
+), bottom AS MATERIALIZED (
+    SELECT coalesce((SELECT id FROM fitting OFFSET $9 - 1 LIMIT 1), reach.id) AS id FROM reach
+)
+SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM entry WHERE entry.id >= bottom.id) AS looked_at,
+       (SELECT string_agg(uuid_send(id), '') FROM fitting) AS ids
+FROM bottom
 
 -- name: list_ids_fit
 -- Of the runs $1 those that ended with one of the statuses $2, have the labels $3 and were started by $4.
@@ -188,11 +219,15 @@ WITH label AS MATERIALIZED (
 )
 SELECT string_agg(uuid_send(entry.id), '')
 FROM unnest($1::uuid[]) AS entry (id)
-WHERE NOT EXISTS (
+WHERE CASE
+    WHEN EXISTS (
         SELECT FROM label WHERE (
             SELECT true FROM :"schema".run_labels AS row
             WHERE row.label = label.hash AND row.status = ANY ($2::text[]) AND row.run_id = entry.id LIMIT 1
-        ) IS NULL)
-  AND ($4::text IS NULL OR (
+        ) IS NULL) THEN false
+    WHEN $4::text IS NOT NULL AND (
         SELECT true FROM :"schema".run_endings AS row
-        WHERE row.started_by = $4 AND row.started_by <> '' AND row.status = ANY ($2) AND row.run_id = entry.id LIMIT 1))
+        WHERE row.started_by = $4 AND row.started_by <> '' AND row.status = ANY ($2) AND row.run_id = entry.id LIMIT 1
+    ) IS NULL THEN false
+    ELSE true
+  END
