@@ -54,9 +54,9 @@ COMMON: Final = {
     "list_unlisted": RANGE,
     "list_children": f"{RANGE}, '{_run(2)}'",
     "list_newest": f"{RANGE}, {DONE}, {ASKED}",
-    "list_label_fits": f"{RANGE}, {DONE}, {ASKED}, 50",
-    "list_person_fits": f"{RANGE}, {DONE}, {ASKED}, 50",
-    "list_place_fits": f"{RANGE}, {DONE}, {ASKED}, 50",
+    "list_label_fits": f"{RANGE}, {DONE}, {ASKED}, 50, NULL, NULL",
+    "list_person_fits": f"{RANGE}, {DONE}, {ASKED}, 50, NULL, NULL",
+    "list_place_fits": f"{RANGE}, {DONE}, {ASKED}, 50, NULL, NULL",
 }
 """Calls that the full month fills."""
 RARE: Final = {
@@ -66,9 +66,9 @@ RARE: Final = {
     "list_namespace": f"{RANGE}, {ENDS}, 'once', {MONTHS}",
     "list_definition": f"{RANGE}, {ENDS}, 'once', {MONTHS}",
     "list_newest": f"{RANGE}, {ENDS}, ARRAY['#once', '#eu'], 'once', 'once', 'once'",
-    "list_label_fits": f"{RANGE}, {ENDS}, ARRAY['#once', '#eu'], 'ann', 'ns1', 'order', 50",
-    "list_person_fits": f"{RANGE}, {ENDS}, ARRAY['#eu'], 'once', 'ns1', NULL, 50",
-    "list_place_fits": f"{RANGE}, {ENDS}, ARRAY['#eu'], 'ann', 'once', 'once', 50",
+    "list_label_fits": f"{RANGE}, {ENDS}, ARRAY['#once', '#eu'], 'ann', 'ns1', 'order', 50, NULL, NULL",
+    "list_person_fits": f"{RANGE}, {ENDS}, ARRAY['#eu'], 'once', 'ns1', NULL, 50, NULL, NULL",
+    "list_place_fits": f"{RANGE}, {ENDS}, ARRAY['#eu'], 'ann', 'once', 'once', 50, NULL, NULL",
 }
 """Calls for what only one older run has."""
 FILL: Final = """
@@ -217,13 +217,16 @@ async def test_rows_are_read_each_in_its_month(session: Connection) -> None:
 
 @pytest.mark.parametrize("place", ["'ns1', NULL", "NULL, 'order'", "'ns1', 'order'"])
 @pytest.mark.parametrize("name", ["list_label_fits", "list_person_fits"])
-async def test_an_entry_is_checked_by_one_lookup_in_its_month(session: Connection, name: str, place: str) -> None:
+@pytest.mark.parametrize("near", ["NULL", "'#half'"])
+async def test_an_entry_is_checked_by_one_lookup_in_its_month(
+    session: Connection, name: str, place: str, near: str
+) -> None:
     """However many entries the other filters have."""
-    done = await did(session, name, f"{RANGE}, {DONE}, ARRAY['#eu', '#half'], 'ann', {place}, 50")
+    done = await did(session, name, f"{RANGE}, {DONE}, ARRAY['#eu', '#half'], 'ann', {place}, 50, {near}, NULL")
     assert NOW.suffix in done.months, done.months
     assert not done.months & PAST, done.months
     assert not done.scans, done.text
-    assert done.rows <= 3 * LIMIT, done.text
+    assert done.rows <= 11 * LIMIT, done.text
 
 
 async def test_ids_are_checked_each_in_its_month(session: Connection) -> None:

@@ -265,7 +265,7 @@ async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
     database: Database, now: datetime, monkeypatch: pytest.MonkeyPatch, query: RunFilter
 ) -> None:
     """It is in both places then, since unfinished runs are read first, and ends are read anew after each such read."""
-    known = {"started_by": "ann", "tags": ("eu",)}
+    known: dict[str, Any] = {"started_by": "ann", "tags": ("eu",)}
     runs = [Run(make_id(to_milliseconds(now) + n, n), "Running", **known) for n in range(30)]
     for run in runs:
         await write(database, run)

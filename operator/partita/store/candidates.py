@@ -19,9 +19,9 @@ from uuid import UUID
 import orjson
 
 from partita.domain.state.rows import TERMINAL, RunStatus
-from partita.store.common import MOST, Asked, Common
+from partita.store.common import Asked, Common
 from partita.store.database import Database
-from partita.store.streams import Id, Indexed, Merged, OpenRuns, Stream
+from partita.store.streams import MOST, Id, Indexed, Merged, OpenRuns, Stream
 from partita.store.views import RunFilter
 
 _LABELS: Final = 5

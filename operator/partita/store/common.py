@@ -17,17 +17,16 @@ from typing import Final
 from uuid import UUID
 
 from partita.store.database import Database
-from partita.store.streams import Id, Merged, Stream, split
+from partita.store.streams import MOST, Id, Merged, Stream, split
 
 EDGE: Final = 100
 """Entries of each filter by which the rarest is found; fewer than so many are given as they are."""
 _POOR: Final = 40
 """Where fewer than one entry in so many fits, another filter may be rarer after all."""
-_LOOKUP: Final = 4
+_LOOKUP: Final = 5
 """To look one entry up costs as much as to read so many."""
-_GROWTH: Final = 5
-MOST: Final = 1_200
-"""Entries of a window."""
+_NEAR: Final = 6
+"""A filter of fewer than so many times as many entries as the rarest is read along with it before any is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,8 @@ class Common(Stream):
     """The rarest filter: label, person, place or merged; empty while it is not known."""
     labels: tuple[str, ...] = ()
     """The rarest first."""
+    near: str = ""
+    """A filter that is read along with the rarest one, as it is not much denser: a label or person."""
     passed: int = 0
     """Entries that fit, of all that were looked at."""
     looked_at: int = 0
@@ -73,13 +74,11 @@ class Common(Stream):
     async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
         if not self.kind and (few := await self._choose(database, low)) is not None:
-            self._add(few, low)
-            self._note(len(few), len(few))
+            self._know(few, low, len(few))
             return
         read = self._read_merged if self.kind == "merged" else self._read_indexed
         found, looked_at, reach = await read(database, low)
-        self._add(found, reach)
-        self._note(len(found), looked_at)
+        self._know(found, reach, looked_at)
 
     async def _choose(self, database: Database, low: Id) -> list[Id] | None:
         """Find the rarest filter; where it has few entries down to the end, these, unchecked."""
@@ -92,6 +91,7 @@ class Common(Stream):
             return newest[rarest]
         self.labels = tuple(sorted(self.asked.labels, key=edges.__getitem__))
         self.kind = "label" if rarest in self.labels else rarest
+        self.near = _near(rarest, newest, edges)
         if tried is not None:
             await self._try(tried, database, low, edges[rarest])
         return None
@@ -107,7 +107,7 @@ class Common(Stream):
         merged.reset(self.reach)
         await merged.read(database, low)
         if merged.reach < edge:
-            self.kind = "merged"
+            self.kind, self.near = "merged", ""
         else:
             self.merged = None
 
@@ -117,7 +117,8 @@ class Common(Stream):
 
     async def _read_indexed(self, database: Database, low: Id) -> tuple[list[Id], int, Id]:
         block, values = f"list_{self.kind}_fits", self._values(self.labels)
-        row = await database.fetchrow(block, *self._window(low), *values, self._missing)
+        near = (self.near if self.near in self.labels else None, self.asked.person if self.near == "person" else None)
+        row = await database.fetchrow(block, *self._window(low), *values, self._missing, *near)
         assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
         return split(row["ids"]), row["looked_at"], row["reach"]
 
@@ -136,11 +137,30 @@ class Common(Stream):
         """Ids that the next window needs not go beyond."""
         return max(self.wanted - self.passed, self.wanted // 4, 1)
 
-    def _note(self, found: int, looked_at: int) -> None:
-        """Go by what the windows gave."""
-        self.passed += found
+    def _know(self, found: list[Id], reach: Id, looked_at: int) -> None:
+        """Take a window, and go by what it gave."""
+        self.ids += found
+        self.reach = reach
+        self.passed += len(found)
         self.looked_at += looked_at
-        self.fetched = _LOOKUP * self.looked_at
-        self.size = max(self.size, min(self.size * _GROWTH, MOST))
-        if found == 0 or (self.merged is not None and self.kind != "merged" and found * _POOR < looked_at):
+        self.fetched += looked_at * (2 if self.near or (self.kind == "person" and not self.labels) else _LOOKUP)
+        expected = self._missing * self.looked_at // max(1, self.passed)
+        self.size = min(MOST, max(EDGE, expected * 3 // 2))
+        untried = self.merged is not None and self.kind != "merged"
+        if not found or (untried and len(found) * _POOR < looked_at):
             self.kind = ""
+
+
+def _near(rarest: str, newest: dict[str, list[Id]], edges: dict[str, Id]) -> str:
+    """The rarest of the other filters, where it is hardly denser: the label or person."""
+    others = [name for name in edges if name not in {rarest, "place"}]
+    if not others:
+        return ""
+    second = min(others, key=edges.__getitem__)
+    top = max(_time(ids[0]) for ids in newest.values())
+    return second if top - _time(edges[rarest]) < _NEAR * (top - _time(edges[second])) else ""
+
+
+def _time(run_id: Id) -> int:
+    """Milliseconds, which an id begins with."""
+    return int.from_bytes(run_id[:6])

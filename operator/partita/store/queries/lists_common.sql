@@ -70,11 +70,38 @@ WITH label AS MATERIALIZED (
     ) AS rest
 ), reach AS MATERIALIZED (
     SELECT greatest(floor.id, (SELECT id FROM rest WHERE n = $3 ORDER BY id DESC LIMIT 1)) AS id FROM floor
-), entry AS MATERIALIZED (
+), near AS MATERIALIZED (
+    SELECT near.id, near.status
+    FROM reach
+    CROSS JOIN unnest($4::text[]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id, status FROM :"schema".run_labels AS row
+        WHERE row.status = wanted.status AND row.label = ('x' || left(md5($10::text), 16))::bit(64)::bigint
+          AND row.run_id >= reach.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT 10 * $3
+    ) AS near
+    UNION ALL
+    SELECT near.id, near.status
+    FROM reach
+    CROSS JOIN unnest($4::text[]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id, status FROM :"schema".run_endings AS row
+        WHERE row.status = wanted.status AND row.started_by = $11::text AND row.started_by <> ''
+          AND row.run_id >= reach.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT 10 * $3
+    ) AS near
+    LIMIT 10 * $3
+), crossed AS MATERIALIZED (
+    SELECT coalesce($10, $11) IS NOT NULL AND count(*) < 10 * $3 AS so FROM near
+), looked_at AS MATERIALIZED (
     SELECT each.*
     FROM reach
     JOIN (SELECT id, status FROM first UNION ALL SELECT id, status FROM rest) AS each ON each.id >= reach.id
-    ORDER BY each.id DESC
+), entry AS MATERIALIZED (
+    SELECT id, status FROM looked_at WHERE NOT (SELECT so FROM crossed)
+    UNION ALL
+    (SELECT id, status FROM looked_at WHERE (SELECT so FROM crossed) INTERSECT SELECT id, status FROM near)
+    ORDER BY id DESC
 ), fitting AS MATERIALIZED (
     SELECT entry.id
     FROM entry
@@ -100,7 +127,7 @@ WITH label AS MATERIALIZED (
 ), bottom AS MATERIALIZED (
     SELECT coalesce((SELECT id FROM fitting OFFSET $9 - 1 LIMIT 1), reach.id) AS id FROM reach
 )
-SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM entry WHERE entry.id >= bottom.id) AS looked_at,
+SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM looked_at WHERE looked_at.id >= bottom.id) AS looked_at,
        (SELECT string_agg(uuid_send(id), '') FROM fitting) AS ids
 FROM bottom
 
@@ -133,11 +160,28 @@ WITH label AS MATERIALIZED (
     ) AS rest
 ), reach AS MATERIALIZED (
     SELECT greatest(floor.id, (SELECT id FROM rest WHERE n = $3 ORDER BY id DESC LIMIT 1)) AS id FROM floor
-), entry AS MATERIALIZED (
+), near AS MATERIALIZED (
+    SELECT near.id, near.status
+    FROM reach
+    CROSS JOIN unnest($4::text[]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id, status FROM :"schema".run_labels AS row
+        WHERE row.status = wanted.status AND row.label = ('x' || left(md5($10::text), 16))::bit(64)::bigint
+          AND row.run_id >= reach.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT 10 * $3
+    ) AS near
+    LIMIT 10 * $3
+), crossed AS MATERIALIZED (
+    SELECT $10 IS NOT NULL AND $11::text IS NULL AND count(*) < 10 * $3 AS so FROM near
+), looked_at AS MATERIALIZED (
     SELECT each.*
     FROM reach
     JOIN (SELECT id, status, placed FROM first UNION ALL SELECT id, status, placed FROM rest) AS each ON each.id >= reach.id
-    ORDER BY each.id DESC
+), entry AS MATERIALIZED (
+    SELECT id, status, placed FROM looked_at WHERE NOT (SELECT so FROM crossed)
+    UNION ALL
+    (SELECT id, status, placed FROM looked_at WHERE (SELECT so FROM crossed) INTERSECT SELECT id, status, true FROM near)
+    ORDER BY id DESC
 ), fitting AS MATERIALIZED (
     SELECT entry.id
     FROM entry
@@ -154,7 +198,7 @@ WITH label AS MATERIALIZED (
 ), bottom AS MATERIALIZED (
     SELECT coalesce((SELECT id FROM fitting OFFSET $9 - 1 LIMIT 1), reach.id) AS id FROM reach
 )
-SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM entry WHERE entry.id >= bottom.id) AS looked_at,
+SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM looked_at WHERE looked_at.id >= bottom.id) AS looked_at,
        (SELECT string_agg(uuid_send(id), '') FROM fitting) AS ids
 FROM bottom
 
@@ -184,11 +228,38 @@ WITH label AS MATERIALIZED (
     ) AS rest
 ), reach AS MATERIALIZED (
     SELECT greatest(floor.id, (SELECT id FROM rest WHERE n = $3 ORDER BY id DESC LIMIT 1)) AS id FROM floor
-), entry AS MATERIALIZED (
+), near AS MATERIALIZED (
+    SELECT near.id, near.status
+    FROM reach
+    CROSS JOIN unnest($4::text[]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id, status FROM :"schema".run_labels AS row
+        WHERE row.status = wanted.status AND row.label = ('x' || left(md5($10::text), 16))::bit(64)::bigint
+          AND row.run_id >= reach.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT 10 * $3
+    ) AS near
+    UNION ALL
+    SELECT near.id, near.status
+    FROM reach
+    CROSS JOIN unnest($4::text[]) AS wanted (status)
+    CROSS JOIN LATERAL (
+        SELECT run_id AS id, status FROM :"schema".run_endings AS row
+        WHERE row.status = wanted.status AND row.started_by = $11::text AND row.started_by <> ''
+          AND row.run_id >= reach.id AND row.run_id < $2
+        ORDER BY row.run_id DESC LIMIT 10 * $3
+    ) AS near
+    LIMIT 10 * $3
+), crossed AS MATERIALIZED (
+    SELECT coalesce($10, $11) IS NOT NULL AND count(*) < 10 * $3 AS so FROM near
+), looked_at AS MATERIALIZED (
     SELECT each.*
     FROM reach
     JOIN (SELECT id, status FROM first UNION ALL SELECT id, status FROM rest) AS each ON each.id >= reach.id
-    ORDER BY each.id DESC
+), entry AS MATERIALIZED (
+    SELECT id, status FROM looked_at WHERE NOT (SELECT so FROM crossed)
+    UNION ALL
+    (SELECT id, status FROM looked_at WHERE (SELECT so FROM crossed) INTERSECT SELECT id, status FROM near)
+    ORDER BY id DESC
 ), fitting AS MATERIALIZED (
     SELECT entry.id
     FROM entry
@@ -208,7 +279,7 @@ WITH label AS MATERIALIZED (
 ), bottom AS MATERIALIZED (
     SELECT coalesce((SELECT id FROM fitting OFFSET $9 - 1 LIMIT 1), reach.id) AS id FROM reach
 )
-SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM entry WHERE entry.id >= bottom.id) AS looked_at,
+SELECT uuid_send(bottom.id) AS reach, (SELECT count(*) FROM looked_at WHERE looked_at.id >= bottom.id) AS looked_at,
        (SELECT string_agg(uuid_send(id), '') FROM fitting) AS ids
 FROM bottom
 
