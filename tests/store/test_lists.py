@@ -180,6 +180,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "ROWS", 9)
     monkeypatch.setattr(lists, "CHILD_ROWS", 9)
     monkeypatch.setattr(lists, "IDS", 30)
+    monkeypatch.setattr(lists, "_COUNTED", 3)
 
 
 def queries(maker: Maker, runs: list[Run], count: int) -> Iterator[RunFilter]:
@@ -210,6 +211,26 @@ async def test_windows_of_any_size_join(database: Database, now: datetime, seed:
         await write(database, run)
     for query in queries(maker, runs, 80):
         assert await listed(database, query, limit=maker.random.choice((1, 3, 50))) == expected(runs, query), query
+        assert (await lists.count_runs(database, query)).count == len(expected(runs, query)), query
+
+
+@pytest.mark.parametrize("lacking", [{"tags": ()}, {"started_by": "bob"}, {"definition": "audit"}])
+@pytest.mark.usefixtures("small")
+async def test_a_status_that_few_runs_have_does_not_hide_others(
+    database: Database, now: datetime, lacking: dict[str, Any]
+) -> None:
+    """Whichever filter is the rarest: its newest entries of one status reach back to the first run, of another not."""
+    runs = [
+        Run(make_id(to_milliseconds(now) + n, n), "Failed" if n else "Succeeded", started_by="ann", tags=("eu", "vip"))
+        for n in range(40)
+    ]
+    runs = [replace(run, **lacking) if n % 4 == 3 else run for n, run in enumerate(runs)]
+    for run in runs:
+        await write(database, run)
+    ends = (RunStatus.SUCCEEDED, RunStatus.FAILED)
+    query = RunFilter(statuses=ends, started_by="ann", tags=("eu",), namespace="shop", definition="order")
+    assert await listed(database, query) == expected(runs, query)
+    assert (await lists.count_runs(database, query)).count == 30
 
 
 @pytest.mark.usefixtures("small")
@@ -286,6 +307,18 @@ async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
     monkeypatch.setattr(Database, "fetchval", slow(Database.fetchval))
     monkeypatch.setattr(lists, "ROWS", 1_000)
     monkeypatch.setattr(lists, "IDS", 1_000)
+    assert await listed(database, query) == expected(runs, query)
+
+
+@pytest.mark.usefixtures("small")
+async def test_a_filter_that_turns_out_denser_than_its_newest_runs_say(database: Database, now: datetime) -> None:
+    """It is read along with the rarest one, no further than a bound: below that, runs are looked up."""
+    tags = [(*(("a",) if n % 15 == 0 else ()), *(("b",) if n <= 87 else ())) for n in range(91)]
+    runs = [Run(make_id(to_milliseconds(now) + n, n), tags=each) for n, each in enumerate(tags)]
+    for run in runs:
+        await write(database, run)
+    query = RunFilter(tags=("a", "b"))
+    assert len(expected(runs, query)) == 6
     assert await listed(database, query) == expected(runs, query)
 
 
