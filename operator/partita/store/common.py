@@ -19,6 +19,8 @@ from uuid import UUID
 from partita.store.database import Database
 from partita.store.streams import MOST, Id, Merged, Stream, split
 
+_FITS: Final = {"label": "list_label_fits", "person": "list_person_fits", "place": "list_place_fits"}
+"""What reads each kind of filter."""
 EDGE: Final = 100
 """Entries of each filter by which the rarest is found; fewer than so many are given as they are."""
 _POOR: Final = 40
@@ -116,7 +118,7 @@ class Common(Stream):
         return asked.statuses, labels, asked.person, asked.namespace, asked.definition
 
     async def _read_indexed(self, database: Database, low: Id) -> tuple[list[Id], int, Id]:
-        block, values = f"list_{self.kind}_fits", self._values(self.labels)
+        block, values = _FITS[self.kind], self._values(self.labels)
         near = (self.near if self.near in self.labels else None, self.asked.person if self.near == "person" else None)
         row = await database.fetchrow(block, *self._window(low), *values, self._missing, *near)
         assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
