@@ -91,6 +91,39 @@ def test_nobody_else_has_any_right(helm: Helm) -> None:
     }
 
 
+def test_who_reaches_whom(helm: Helm) -> None:
+    """The table of the policies, with a worker that may go anywhere and with one that may not."""
+    chosen = ("networkPolicy.enabled=true", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b")
+    made = helm.trial(*(word for each in chosen for word in ("--set", each)))
+    policies = {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in of_kind(made, POLICY)}
+    rows = {component: row for row in table("network") for component in re.findall(r"`(\w+)`", row[0])}
+    assert rows.keys() == policies.keys()
+    for component, (_, reached_by, may_reach) in rows.items():
+        spec = policies[component]["spec"]
+        ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
+        assert (not ports) is (reached_by == "nobody"), component
+        senders = [sender for rule in spec["ingress"] for sender in rule["from"]]
+        assert ({"namespaceSelector": {"matchLabels": {"a": "b"}}} in senders) is (component in ("operator", "worker"))
+        assert going(spec["egress"]) == expected(component, may_reach), component
+
+
+POLICY = "NetworkPolicy"
+PORTS = {"DNS": {53}, "the database's port": {5432}, "the API server's ports": {443, 6443}}
+
+
+def going(rules: list[Object]) -> set[int] | None:
+    """The ports that pods may go to; None is all of them."""
+    return None if {} in rules else {port["port"] for rule in rules for port in rule["ports"]}
+
+
+def expected(component: str, words: str) -> set[int] | None:
+    """The ports that the page names; a worker without ``workerEgress`` goes anywhere."""
+    if component == "worker":
+        assert words.endswith("without it anything")
+        return None
+    return {port for name, ports in PORTS.items() if name in words for port in ports}
+
+
 def test_workers_get_every_url_that_the_chart_knows(helm: Helm) -> None:
     """What the page says of the owner's URL."""
     urls = ("database.existingSecret.name=db", "database.migrations.existingSecret.name=owner", "workers.w.app=a:b")
