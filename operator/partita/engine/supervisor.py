@@ -19,6 +19,10 @@ from partita.engine.service import Clock, Service, SystemClock
 log = logging.getLogger(__name__)
 
 
+TIDYING_SECONDS = 1.0
+"""How long what was cancelled may tidy up, such as roll back, before that is cancelled, too; milliseconds are usual."""
+
+
 class ServiceState(StrEnum):
     """What a supervised service is doing."""
 
@@ -73,10 +77,10 @@ async def _end(entries: Sequence[_Supervised], grace: float) -> None:
     if not tasks:
         return
     _, late = await asyncio.wait(tasks, timeout=grace)
-    for task in late:
-        task.cancel()
-    if late:
-        await asyncio.wait(late)
+    while late:
+        for task in late:
+            task.cancel()
+        _, late = await asyncio.wait(late, timeout=TIDYING_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

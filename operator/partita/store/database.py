@@ -54,6 +54,8 @@ ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
 """First in a transaction whose statements have to see the same moment."""
 _CACHE: Final = 512
 """Prepared statements that a connection keeps: more than there are blocks."""
+_HASTY_SECONDS: Final = 0.5
+"""How long the end of a connection may take when the process ends; milliseconds are usual."""
 
 
 class Database:
@@ -92,10 +94,10 @@ class Database:
         self._ending.set()
 
     async def close(self) -> None:
-        """Close the pool; reads in flight are broken off after five seconds."""
+        """Close the pool; reads in flight are broken off after five seconds, or a moment once somebody is in a hurry."""
         self._closed = True
         try:
-            await asyncio.wait_for(self._pool.close(), 5)
+            await asyncio.wait_for(self._pool.close(), _HASTY_SECONDS if self._ending.is_set() else 5)
         except DATABASE_ERRORS:
             self._pool.terminate()
 
@@ -272,11 +274,12 @@ class Dedicated:
             connection.terminate()
 
     async def close(self) -> None:
-        """Close the connection in good order, or throw it away after two seconds."""
+        """Close the connection in good order, or throw it away: after two seconds, for who is in a hurry after a moment."""
         connection, self._connection = self._connection, None
+        hasty = self._ending is not None and self._ending.is_set()
         if connection is not None:
             with suppress(*DATABASE_ERRORS):
-                await connection.close(timeout=2)
+                await connection.close(timeout=_HASTY_SECONDS if hasty else 2)
 
 
 def _planner(settings: DatabaseSettings) -> tuple[tuple[str, str], ...]:
