@@ -94,7 +94,7 @@ class Database:
         self._ending.set()
 
     async def close(self) -> None:
-        """Close the pool; reads in flight are broken off after five seconds, or a moment once somebody is in a hurry."""
+        """Close the pool; reads in flight are broken off after five seconds, for who is in a hurry after a moment."""
         self._closed = True
         try:
             await asyncio.wait_for(self._pool.close(), _HASTY_SECONDS if self._ending.is_set() else 5)
@@ -274,7 +274,7 @@ class Dedicated:
             connection.terminate()
 
     async def close(self) -> None:
-        """Close the connection in good order, or throw it away: after two seconds, for who is in a hurry after a moment."""
+        """Close the connection in good order, or throw it away after two seconds, in a hurry after a moment."""
         connection, self._connection = self._connection, None
         hasty = self._ending is not None and self._ending.is_set()
         if connection is not None:
