@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,12 +66,14 @@ def start_worker(tmp_path: Path) -> Iterator[StartWorker]:
     """Start a worker on a database; all are killed at the end, frozen ones too."""
     started: list[WorkerProcess] = []
 
-    def start(url: str, **environment: str) -> WorkerProcess:
+    def start(
+        url: str, *, module: str = "tests.faults.worker_process", arguments: Sequence[str] = (), **environment: str
+    ) -> WorkerProcess:
         log = tmp_path / f"worker-{len(started)}.log"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PARTITA_")}
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.worker_process"],
+                [sys.executable, "-m", module, *arguments],
                 cwd=ROOT,
                 env={**inherited, "PARTITA_DATABASE_URL": url, **QUICK, **environment},
                 stdout=out,
