@@ -45,7 +45,7 @@ async def test_each_run_that_was_started_ends_once(settings: Settings, start_wor
 
         async def ended() -> bool:
             (row,) = await host.fetch("SELECT count(*) FROM partita.open_runs")
-            return row[0] == 0
+            return bool(row[0] == 0)
 
         await until(ended, within=60, what="all runs have ended")
         rows = await host.fetch(COMPLETED)
