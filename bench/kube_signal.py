@@ -109,7 +109,6 @@ def figures(lone: Sequence[float], votes: Votes) -> list[Figure]:
             figure="kube_signals_at_once",
             value=votes.succeeded - votes.stored,
             unit="s",
-            goal=SECONDS_GOAL,
             better="lower",
             setting=setting,
         ),

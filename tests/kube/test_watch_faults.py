@@ -27,7 +27,7 @@ from tests.kube.test_faults import runs
 from tests.kube.wire import wire
 from tests.waiting import until
 
-WATCHES = "kopf._cogs.clients.watching"
+WATCHES = "partita.kube.watching"
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ async def test_a_watch_that_was_cut_for_so_long_that_the_server_has_forgotten(
 
         await until(settled, within=60, what="the runs of the deleted objects to be cancelled")
         assert first != second
-    assert any("Restarting the watch-stream" in record.getMessage() for record in caplog.records), "no 410 came"
+    assert any("listed anew" in record.getMessage() for record in caplog.records), "no 410 came"
 
 
 async def test_a_crd_is_upgraded_under_a_running_operator(there: RestartableCluster, settings: Settings) -> None:

@@ -38,7 +38,7 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 
 
 class ContinueExpiredError(UnavailableError):
-    """A paged list took so long that its snapshot is gone (410); the list must begin again."""
+    """What a list or a watch goes on from is forgotten (410); the list must begin again."""
 
     reason = "Expired"
 
@@ -139,7 +139,7 @@ class KubeClient:
             await self.close()
             code, answer = await self._send(method, path, data, headers, params, timeout)
         if code >= 400:
-            raise _error(method, path, code, answer)
+            raise error_of(method, path, code, answer)
         return answer
 
     async def _send(
@@ -160,7 +160,7 @@ class KubeClient:
                 text = await response.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise UnavailableError(f"kubernetes: {method} {path}: {str(error) or type(error).__name__}") from error
-        return response.status, _parse(text)
+        return response.status, parse_of(text)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -178,7 +178,7 @@ def _dry(dry_run: bool) -> dict[str, str]:
     return {"dryRun": "All", "fieldValidation": "Strict"} if dry_run else {}
 
 
-def _parse(text: bytes) -> dict[str, Any]:
+def parse_of(text: bytes) -> dict[str, Any]:
     """The answer's object; a proxy's plain text becomes a message."""
     try:
         answer = orjson.loads(text or b"{}")
@@ -187,7 +187,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {"message": str(answer)}
 
 
-def _error(method: str, path: str, code: int, answer: Mapping[str, Any]) -> PartitaError:
+def error_of(method: str, path: str, code: int, answer: Mapping[str, Any]) -> PartitaError:
     """The error of our tree for an HTTP status."""
     message = f"kubernetes: {method} {path}: {answer.get('message') or f'HTTP {code}'}"
     if code == 404:

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 import kopf
-from kopf._core.reactor.inventory import ResourceMemories  # no public name; needed to forget objects that a 410 hid
 
 from partita.domain.errors import PartitaError
 
@@ -30,7 +29,6 @@ class EmbeddedKopf:
     def __init__(self, settings: kopf.OperatorSettings, namespaces: Sequence[str]) -> None:
         self._settings = settings
         self._namespaces = tuple(namespaces)
-        self._memories = ResourceMemories()
         self._stop = asyncio.Event()
         self._tasks: Collection[asyncio.Task[None]] = ()
 
@@ -39,7 +37,6 @@ class EmbeddedKopf:
         self._tasks = await kopf.spawn_tasks(
             registry=registry,
             settings=self._settings,
-            memories=self._memories,
             standalone=True,
             clusterwide=not self._namespaces,
             namespaces=self._namespaces,
@@ -62,8 +59,3 @@ class EmbeddedKopf:
             _, pending = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
             if pending:
                 raise StillRunningError(f"kopf: {len(pending)} tasks did not end within {STOP_SECONDS:g} s")
-
-    async def forget(self, uids: Collection[str]) -> None:
-        """Drop kopf's memory of objects that are gone: after a 410 it relists and never hears of their deletion."""
-        for uid in uids:
-            await self._memories.forget({"metadata": {"uid": uid}})

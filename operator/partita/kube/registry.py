@@ -1,4 +1,8 @@
-"""Which handler kopf calls for which kind, in a registry of our own (kopf's default one is a global)."""
+"""Which handler kopf calls for which kind, in a registry of our own (kopf's default one is a global).
+
+WorkflowRun is not among them: there may be ten thousands of those, and kopf's care for each event costs more than what
+has to be done about it.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,17 @@ from partita.domain.errors import PartitaError
 from partita.kube.definitions import Definitions
 from partita.kube.hosting import Host
 from partita.kube.installation import EngineEvents
-from partita.kube.resources import DEFINITIONS, ENGINES, GROUP, RUNS, VERSION
-from partita.kube.runs import Runs
+from partita.kube.resources import DEFINITIONS, ENGINES, GROUP, VERSION
 
 
 def build_registry(
     connect: Callable[[], kopf.ConnectionInfo],
     definitions: Definitions,
-    runs: Runs,
     host: Host,
     engine_events: EngineEvents,
     namespaces: Sequence[str],
 ) -> kopf.OperatorRegistry:
-    """All handlers of the operator. ``namespaces``: those whose definitions and runs are its own; empty means all."""
+    """All handlers of the operator. ``namespaces``: those whose definitions are its own; empty means all."""
     registry = kopf.OperatorRegistry()
     _login(registry, connect)
 
@@ -34,11 +36,9 @@ def build_registry(
         decorator(GROUP, VERSION, DEFINITIONS.plural, id="definition", registry=registry, when=watched)(
             definitions.on_change
         )
-    for resource, name, handler in (
-        (DEFINITIONS, "definition-deleted", definitions.on_event),
-        (RUNS, "run", runs.on_event),
-    ):
-        kopf.on.event(GROUP, VERSION, resource.plural, id=name, registry=registry, when=watched)(handler)
+    kopf.on.event(GROUP, VERSION, DEFINITIONS.plural, id="definition-deleted", registry=registry, when=watched)(
+        definitions.on_event
+    )
     kopf.on.event(GROUP, VERSION, ENGINES.plural, id="engine", registry=registry)(engine_events.on_event)
     host.register(registry)
     return registry

@@ -1,7 +1,7 @@
 """The comparison of the cluster's objects with the database: finds what the watch did not tell.
 
 Purpose: runs whose object was deleted while nobody watched are cancelled, objects that were never taken in are taken
-in, statuses that lag are queued, and what kopf and we remember of vanished objects is forgotten. Invariant: an object
+in, statuses that lag are queued, and what is remembered of vanished objects is forgotten. Invariant: an object
 counts as gone only after a *complete* list that began after the row was read, and a GET of its own that says so; and
 never are more than a bounded number acted upon at once without a second pass that finds the same. Trade-off: a
 deletion that the watch missed is noticed a few minutes late.

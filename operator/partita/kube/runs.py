@@ -1,15 +1,16 @@
-"""The one handler of WorkflowRun: an event's body becomes a command for the engine. It never writes to the object.
+"""The one handler of WorkflowRun: an object's body becomes a command for the engine. It never writes to the object.
 
-Invariant: events of one object are handled one after the other, and a generation that was applied is skipped, so the
-status patches of the projector cost nothing here. kopf forgets the errors of event handlers, hence the retries are our
-own, and what still fails is found by resync. Trade-off: while the database is away, handlers wait and hold their slots.
+Invariant: an object is handled by one task at a time, and a generation that was applied is skipped, so the status
+patches of the projector cost nothing here. The watch repeats nothing, hence the retries are our own, and what still
+fails is found by resync. Trade-off: while the database is away, handlers wait and hold their slots.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -43,14 +44,23 @@ class Runs:
         self._mirror = mirror
         self._refused = refused
 
-    async def on_event(self, event: Mapping[str, Any], **_: Any) -> None:
-        """kopf's handler for every event of every WorkflowRun."""
-        body = event["object"]
-        try:
-            await (self._gone(body) if event["type"] == "DELETED" else self._seen(body))
-        except PartitaError as error:
-            metadata = body["metadata"]
-            log.warning("WorkflowRun %s/%s: %s; resync tries again", metadata["namespace"], metadata["name"], error)
+    def settled(self, body: Mapping[str, Any]) -> bool:
+        """Take note of an object; True when its generation was applied, or its status shows the end of it."""
+        seen = self._mirror.observe(body)
+        generation: int = body["metadata"]["generation"]
+        if _is_over(body):
+            seen.applied = max(seen.applied, generation)
+        return seen.applied >= generation
+
+    async def changed(self, body: Mapping[str, Any]) -> None:
+        """Start the run of an object, or apply the controls of its generation."""
+        with _told(body):
+            await self._apply(self._mirror.observe(body), body)
+
+    async def deleted(self, body: Mapping[str, Any]) -> None:
+        """Cancel the run of an object that is gone, if it has not ended, and forget its refusal."""
+        with _told(body):
+            await self._gone(body)
 
     async def take_in(self, namespace: str, name: str, uid: str) -> None:
         """Take an object in (again), as it is now; one that is gone or has been replaced is left alone."""
@@ -65,14 +75,6 @@ class Runs:
         """An object that the database knows does not exist any more."""
         self._mirror.forget(uid)
         await self._reconciler.gone(uid, run_id)
-
-    async def _seen(self, body: Mapping[str, Any]) -> None:
-        seen = self._mirror.observe(body)
-        generation = body["metadata"]["generation"]
-        if _is_over(body):
-            seen.applied = max(seen.applied, generation)
-        if seen.applied < generation:
-            await self._apply(seen, body)
 
     async def _apply(self, seen: Seen, body: Mapping[str, Any]) -> None:
         refused = seen.waiting or _was_refused(body)
@@ -122,6 +124,16 @@ class Waiting:
                 await self._runs.take_in(namespace, name, uid)
             except PartitaError as error:
                 log.warning("WorkflowRun %s/%s: %s; resync tries again", namespace, name, error)
+
+
+@contextmanager
+def _told(body: Mapping[str, Any]) -> Iterator[None]:
+    """Log what went wrong with an object, which resync repeats."""
+    try:
+        yield
+    except PartitaError as error:
+        metadata = body["metadata"]
+        log.warning("WorkflowRun %s/%s: %s; resync tries again", metadata["namespace"], metadata["name"], error)
 
 
 def _is_over(body: Mapping[str, Any]) -> bool:

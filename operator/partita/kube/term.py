@@ -46,7 +46,9 @@ from partita.kube.run_events import RunEvents
 from partita.kube.runs import Runs, Waiting
 from partita.kube.stages import flow_of
 from partita.kube.stopping import first_of
+from partita.kube.streams import StreamClient
 from partita.kube.vitals import Vitals
+from partita.kube.watching import Feed, Watch
 from partita.settings import Settings
 from partita.store.projection import ProjectionStore
 
@@ -78,8 +80,11 @@ class Term:
         self._installation = installation
         self._sight = ProjectionStore(engine.database, "operator-status")
         """A connection of its own, since those who work wait on the other one while the database is away."""
+        self._streams = StreamClient(lambda: load_connection(options.kubeconfig), connections=0)
+        """For watches, each of which holds a connection for good."""
         self._supervisor = Supervisor()
         self._mirror = Mirror()
+        self._watches: list[Watch] = []
         operator = settings.operator
         self._overview = Overview(engine.database, vitals.metrics)
         self._label = PodLabel(client, options.pod_namespace, options.pod_name)
@@ -100,17 +105,24 @@ class Term:
             return
         log.info("operator: %s leads term %d of %s", self._options.identity, epoch, self._installation.engine_id)
         kopf = EmbeddedKopf(kopf_settings(self._settings), self._watched())
-        registry = self._assemble(kopf, target, epoch)
+        registry = self._assemble(target, epoch)
         try:
             await kopf.start(registry)
             begun()
             self._show_vitals(epoch)
             self._supervisor.start(self._watch(target, epoch), self._overview, self._events, Labelling(self._label))
+            self._supervisor.start(*self._watches)
             await first_of(stop, kopf.ended())
         finally:
             self._engine.database.hurry()  # what waits for a database that is away is the next leader's
             async with AsyncExitStack() as stack:
-                for end in (self._label.remove, self._sight.close, self._supervisor.stop, kopf.stop):
+                for end in (
+                    self._label.remove,
+                    self._sight.close,
+                    self._streams.close,
+                    self._supervisor.stop,
+                    kopf.stop,
+                ):
                     stack.push_async_callback(end)
 
     def _show_vitals(self, epoch: int) -> None:
@@ -123,7 +135,7 @@ class Term:
         operator = self._settings.operator
         return tuple({*operator.watch_namespaces, operator.namespace}) if operator.watch_namespaces else ()
 
-    def _assemble(self, kopf: EmbeddedKopf, target: EngineObject, epoch: int) -> OperatorRegistry:
+    def _assemble(self, target: EngineObject, epoch: int) -> OperatorRegistry:
         operator = self._settings.operator
         projector = self._projector(epoch)
         reconciler = Reconciler(self._engine, self._store, self._installation, partial(absent, self._client, RUNS))
@@ -135,12 +147,19 @@ class Term:
             retention=self._retention.define,
             tell=self._events.tell,
         )
-        resync = self._resync(runs, definitions, kopf)
+        resync = self._resync(runs, definitions)
+        self._watches = self._run_watches(runs)
         services = [*Duties(self._engine).services, projector, resync, self._retention]
         host = Host(operator.namespace, services, self._supervisor)
         events = EngineEvents(host, target, self._store, self._retention.default, epoch)
         connect = partial(load_connection, self._options.kubeconfig)
-        return build_registry(connect, definitions, runs, host, events, operator.watch_namespaces)
+        return build_registry(connect, definitions, host, events, operator.watch_namespaces)
+
+    def _run_watches(self, runs: Runs) -> list[Watch]:
+        """One for each namespace, or one for all of them; together they handle a bounded number of objects at once."""
+        feed = Feed(runs, max(self._settings.operator.worker_limit, self._settings.engine.batch_size))
+        namespaces = self._settings.operator.watch_namespaces or ("",)
+        return [Watch(self._streams, RUNS, namespace, feed) for namespace in namespaces]
 
     def _projector(self, epoch: int) -> Projector:
         projections = Projections(self._store, self._settings.limits, self._installation.engine_id, epoch)
@@ -156,13 +175,12 @@ class Term:
             finished=self._retention.finished,
         )
 
-    def _resync(self, runs: Runs, definitions: Definitions, kopf: EmbeddedKopf) -> Resync:
+    def _resync(self, runs: Runs, definitions: Definitions) -> Resync:
         operator = self._settings.operator
 
         async def forget(uids: frozenset[str]) -> None:
             for uid in uids:
                 self._mirror.forget(uid)
-            await kopf.forget(uids)
 
         return Resync(
             self._client,
