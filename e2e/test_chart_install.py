@@ -30,7 +30,7 @@ def delete(product: Release, example: str) -> None:
 def test_everything_is_ready_and_hardened(product: Release) -> None:
     deployments = {each["metadata"]["name"]: each["status"] for each in product.json("get", "deployments")["items"]}
     ready = {name: status.get("readyReplicas") for name, status in deployments.items()}
-    assert ready == {"partita-operator": 2, "partita-worker-shop": 1}
+    assert ready == {"partita-operator": 2, "partita-worker-held": 1, "partita-worker-shop": 1}
     restarts = product.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
     assert set(restarts.split()) == {"0"}
     product.wait("wfe/partita", "condition=Ready")

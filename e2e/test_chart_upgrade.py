@@ -5,32 +5,19 @@ The tests stand in the order in which they leave the shared release: the last on
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from e2e.chart.fixtures import chart_node, node, product, runs_of, shared_release
+from e2e.chart.fixtures import chart_node, node, product, shared_release
 from e2e.chart.release import KINDS, Release
+from e2e.chart.runs import GO, Load, recorded, runs_of
 from e2e.cluster.waiting import wait_until
 
 __all__ = ["chart_node", "node", "product", "shared_release"]
 
 LEADER = ("get", "pods", "-l", "partita.io/leader=true", "-o", "jsonpath={.items[*].metadata.name}")
-GO = '[{"op":"add","path":"/spec/signals/-","value":{"id":"g1","name":"go"}}]'
 FOLLOWED_SECONDS = 60
-AT_ONCE = 10
-PARTS = 12
-
-
-def recorded(product: Release, *names: str) -> list[tuple[str, ...]]:
-    """Run and node of every recorded end of a task of these runs, in order; what was recorded twice is there twice."""
-    rows = product.sql(
-        "SELECT name, node FROM partita.run_history JOIN partita.workflow_runs ON id = run_id "
-        "WHERE event = 'TaskCompleted'"
-    )
-    return sorted(tuple(row) for row in rows if row[0] in names)
 
 
 def leader_after(product: Release, former: str) -> str:
@@ -55,43 +42,8 @@ def test_another_operator_leads_and_a_run_under_way_ends(product: Release, how: 
     product.kubectl("patch", "wfr", name, "--type=json", "-p", GO)  # while nobody may lead
     leader_after(product, former)
     product.wait(f"wfr/{name}", "condition=Succeeded")
-    assert recorded(product, name) == [(name, "after"), (name, "before")]
+    assert recorded(product.sql, name) == [(name, "after"), (name, "before")]
     product.kubectl("rollout", "status", "deployment/partita-operator", "--timeout=100s", seconds=120)
-
-
-class Load:
-    """Applies runs in parts while something else happens."""
-
-    def __init__(self, product: Release, prefix: str) -> None:
-        self._product = product
-        self.names = [f"{prefix}-{number}" for number in range(PARTS * AT_ONCE)]
-        self._errors: list[Exception] = []
-
-    def beside(self, change: Callable[[], object]) -> None:
-        """Apply all while `change` runs; both have ended when it returns, and neither has failed."""
-        thread = threading.Thread(target=self._apply)
-        thread.start()
-        try:
-            change()
-        finally:
-            thread.join()
-        assert self._errors == []
-
-    def _apply(self) -> None:
-        try:
-            for first in range(0, len(self.names), AT_ONCE):
-                part = self.names[first : first + AT_ONCE]
-                self._product.kubectl("apply", "-f", "-", stdin=runs_of("steps", *part))
-        except Exception as error:  # noqa: BLE001 - it is shown by the test's own thread
-            self._errors.append(error)
-
-    def check(self) -> None:
-        """Every run succeeded, and each of its tasks was recorded once."""
-        for first in range(0, len(self.names), 40):
-            objects = [f"wfr/{name}" for name in self.names[first : first + 40]]
-            self._product.kubectl("wait", "--for=condition=Succeeded", "--timeout=90s", *objects, seconds=110)
-        expected = [(name, node) for name in self.names for node in ("first", "second", "third")]
-        assert recorded(self._product, *self.names) == sorted(expected)
 
 
 def test_an_upgrade_and_a_rollback_under_load_lose_and_double_nothing(product: Release) -> None:

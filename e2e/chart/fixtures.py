@@ -6,7 +6,8 @@ found it; those that change it stand in a later file, in the order in which they
 
 from __future__ import annotations
 
-import json
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +15,20 @@ from pathlib import Path
 import pytest
 
 from e2e.chart.release import Release
-from e2e.cluster import PodCluster
+from e2e.cluster import ClusterError, PodCluster
 from e2e.cluster.fixtures import node
 from e2e.cluster.progress import to_stderr
 from e2e.images import build, problem
+from e2e.outside import Network, Postgres, postgres
 
-__all__ = ["chart_node", "node", "product", "shared_release"]
+__all__ = ["chart_node", "node", "outside", "product", "shared_release"]
 
 HERE = Path(__file__).parent
 DEFINITION = HERE / "steps.yaml"
+OUTSIDE_NAMESPACE = "outside-system"
+DATABASE = "partita-db-rw"
+POOLER = "partita-pooler"
+"""Services of PostgreSQL and PgBouncer outside the cluster, which their certificate names, in that namespace."""
 
 
 @dataclass(slots=True)
@@ -73,11 +79,20 @@ def product(shared_release: SharedRelease) -> Release:
     return shared_release.release
 
 
-def runs_of(definition: str, *names: str) -> str:
-    """Return WorkflowRuns of the definition `steps` or `gate`, three tasks or two with a signal between, as JSON."""
-    api = {"apiVersion": "partita.dev/v1alpha1", "kind": "WorkflowRun"}
-    items = [
-        {**api, "metadata": {"name": name}, "spec": {"definitionRef": {"name": definition}, "input": {"text": name}}}
-        for name in names
-    ]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+@pytest.fixture(scope="session")
+def outside(chart_node: PodCluster) -> Iterator[Postgres]:
+    """PostgreSQL with TLS in the node's network, with a certificate for the Services of `OUTSIDE_NAMESPACE`."""
+    if (missing := postgres.problem()) is not None:
+        pytest.skip(missing)
+    folder = Path(tempfile.mkdtemp(prefix="partita-outside-"))
+    try:
+        network = Network.of(chart_node, folder)
+    except ClusterError as error:
+        pytest.skip(str(error))
+    server = Postgres(network, network.authority("authority", (DATABASE, POOLER), OUTSIDE_NAMESPACE))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)

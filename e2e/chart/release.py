@@ -15,6 +15,7 @@ from e2e.cluster import ClusterError, PodCluster
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "partita"
 TASKS = ROOT / "examples" / "tasks.py"
+HELD_TASKS = Path(__file__).with_name("held_tasks.py")
 KINDS = tuple(f"workflow{kind}.partita.dev" for kind in ("runs", "definitions", "engines"))
 READY_SECONDS = 180
 RUN_SECONDS = 60
@@ -82,11 +83,12 @@ class Release:
         return "\n".join([f"namespace {self.namespace}:", pods, *events.splitlines()[-EVENTS_SHOWN:]])
 
     def prepare(self) -> None:
-        """Make the namespace, in which only pods of the standard `restricted` may run, and the worker's tasks."""
+        """Make the namespace, in which only pods of the standard `restricted` may run, and the workers' tasks."""
         self.node.run_kubectl("create", "namespace", self.namespace)
         enforced = [f"pod-security.kubernetes.io/{mode}=restricted" for mode in ("enforce", "warn")]
         self.node.run_kubectl("label", "namespace", self.namespace, *enforced)
-        self.kubectl("create", "configmap", "shop-tasks", f"--from-file=shop_tasks.py={TASKS}")
+        files = (f"--from-file=shop_tasks.py={TASKS}", f"--from-file={HELD_TASKS}")
+        self.kubectl("create", "configmap", "shop-tasks", *files)
 
     def remove(self) -> None:
         """Remove the namespace with everything in it, and the kinds with every object; returns when they are gone."""

@@ -52,12 +52,17 @@ class Authority:
 
         `address` is where the API server is reached besides loopback.
         """
-        self.folder.mkdir(mode=0o700, parents=True)
+        self.create_ca()
         _key(self.token_key)
-        self._self_signed()
         self.issue_server("apiserver", "/CN=kube-apiserver", _NAMES.format(ip=service_ip, address=address))
         self.issue_client("admin", "/O=system:masters/CN=admin")
         self.issue_client("controller-manager", "/CN=system:kube-controller-manager")
+
+    def create_ca(self) -> None:
+        """Make the folder, and the CA alone."""
+        self.folder.mkdir(mode=0o700, parents=True)
+        _key(self.ca.key)
+        self._sign("ca", "/CN=partita-e2e-ca", _CA, ["-signkey", str(self.ca.key)])
 
     def issue_client(self, name: str, subject: str) -> None:
         """Issue a certificate for a client; `subject` in the form of openssl, such as `/O=group/CN=user`."""
@@ -66,10 +71,6 @@ class Authority:
     def issue_server(self, name: str, subject: str, names: str) -> None:
         """Issue a certificate for a server; `names` is the text of its subjectAltName, such as `IP:127.0.0.1`."""
         self._issue(name, subject, f"{_LEAF.format(usage='serverAuth')}subjectAltName={names}\n")
-
-    def _self_signed(self) -> None:
-        _key(self.ca.key)
-        self._sign("ca", "/CN=partita-e2e-ca", _CA, ["-signkey", str(self.ca.key)])
 
     def _issue(self, name: str, subject: str, extensions: str) -> None:
         _key(self.pair(name).key)
