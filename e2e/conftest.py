@@ -1,4 +1,7 @@
-"""What a failed test on a node says besides: the pods and events of the release that it used."""
+"""What all end-to-end tests share: one node, what is installed on it, and what a failed test on it says besides.
+
+The fixtures of the node are taken in here and nowhere else, since each module that imported one would get its own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,11 @@ from collections.abc import Generator
 
 import pytest
 
+from e2e.chart.fixtures import chart_node, outside, product, shared_release
 from e2e.chart.release import Release
+from e2e.cluster.fixtures import node, node_namespace
+
+__all__ = ["chart_node", "node", "node_namespace", "outside", "product", "shared_release"]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,17 +17,11 @@ from e2e.chart.fixtures import (
     DEFINITION,
     HERE,
     SharedRelease,
-    chart_node,
-    node,
-    outside,
-    shared_release,
 )
 from e2e.chart.release import KINDS, ROOT, Release
 from e2e.chart.runs import GO, recorded, runs_of, steps_of
 from e2e.cluster import ClusterError, PodCluster
 from e2e.outside import Postgres
-
-__all__ = ["chart_node", "node", "outside", "shared_release"]
 
 ROLES = ("get", "clusterroles,clusterrolebindings", "-o", "name")
 UNWATCHED = "elsewhere"

@@ -21,10 +21,6 @@ from e2e.chart.fixtures import (
     OUTSIDE_NAMESPACE,
     POOLER,
     SharedRelease,
-    chart_node,
-    node,
-    outside,
-    shared_release,
 )
 from e2e.chart.release import CHART, ROOT, Release
 from e2e.chart.runs import GO, recorded, runs_of, steps_of, succeed
@@ -33,8 +29,6 @@ from e2e.cluster.pki import Authority
 from e2e.cluster.waiting import wait_until
 from e2e.outside import Pooler, Postgres, pooler
 from e2e.outside.network import ADDRESS
-
-__all__ = ["chart_node", "node", "outside", "shared_release"]
 
 EXAMPLE = ("-f", str(ROOT / "examples" / "cloudnative-pg" / "values.yaml"))
 NAME = "partita"

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.chart.fixtures import chart_node, node, product, shared_release
 from e2e.chart.release import Release
 from e2e.chart.runs import GO, recorded, runs_of, succeed
-
-__all__ = ["chart_node", "node", "product", "shared_release"]
 
 KINDS = "wfd,wfr"
 LABEL = "app.example.com/part-of"

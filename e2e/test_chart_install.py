@@ -7,11 +7,9 @@ import subprocess
 
 import pytest
 
-from e2e.chart.fixtures import SharedRelease, chart_node, node, product, shared_release
+from e2e.chart.fixtures import SharedRelease
 from e2e.chart.release import ROOT, Release
 from e2e.cluster import ClusterError
-
-__all__ = ["chart_node", "node", "product", "shared_release"]
 
 EXAMPLES = ROOT / "examples"
 WITHOUT_HELP = {"children": "folder-tree-1", "fan-out": "thumbnails-1", "polling": "print-1"}

@@ -12,13 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.chart.fixtures import chart_node, node, product, shared_release
 from e2e.chart.release import Release
 from e2e.chart.runs import GO, recorded, runs_of, steps_of, succeed
 from e2e.cluster import ClusterError
 from e2e.cluster.waiting import wait_until
-
-__all__ = ["chart_node", "node", "product", "shared_release"]
 
 FOLLOWED_SECONDS = 60
 """The aim is 20; what it took is printed."""

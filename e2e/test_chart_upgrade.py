@@ -9,12 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from e2e.chart.fixtures import chart_node, node, product, shared_release
 from e2e.chart.release import KINDS, Release
 from e2e.chart.runs import GO, Load, recorded, runs_of
 from e2e.cluster.waiting import wait_until
-
-__all__ = ["chart_node", "node", "product", "shared_release"]
 
 LEADER = ("get", "pods", "-l", "partita.io/leader=true", "-o", "jsonpath={.items[*].metadata.name}")
 FOLLOWED_SECONDS = 60

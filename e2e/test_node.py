@@ -10,13 +10,10 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster import ClusterError, PodCluster
-from e2e.cluster.fixtures import node, node_namespace
 from e2e.cluster.node import Node
 from e2e.cluster.node.images import write_image
 from e2e.cluster.node.requirements import BUSYBOX
 from e2e.node_objects import Object, apply, job, pod, pod_spec, run_to_end, wait_for
-
-__all__ = ["node", "node_namespace"]
 
 SERVER = "mkdir /tmp/www && echo served >/tmp/www/index.html && exec busybox httpd -f -p 8080 -h /tmp/www"
 

@@ -1,4 +1,5 @@
-"""Pytest fixtures: the node with the images of this checkout, and the release that most tests share.
+"""Pytest fixtures, which e2e/conftest.py takes in: the node with the images of this checkout, the release that most
+tests share, and a database that is no pod.
 
 Trade-off: installing takes half a minute, so tests that only use the product share one release and leave it as they
 found it; those that change it stand in a later file, in the order in which they leave it.
@@ -16,12 +17,9 @@ import pytest
 
 from e2e.chart.release import Release
 from e2e.cluster import ClusterError, PodCluster
-from e2e.cluster.fixtures import node
 from e2e.cluster.progress import to_stderr
 from e2e.images import build, problem
 from e2e.outside import Network, Postgres, postgres
-
-__all__ = ["chart_node", "node", "outside", "product", "shared_release"]
 
 HERE = Path(__file__).parent
 DEFINITION = HERE / "steps.yaml"
