@@ -35,7 +35,7 @@ NAME = "partita"
 """Of the database and of its owner, as in the example."""
 COORDINATOR = "partita_coordinator"
 OTHER_NAME = "another-name"
-SHORT = ("--wait", "--timeout", "20s")
+SHORT = ("--wait", "--timeout", "12s")
 
 
 @dataclass(slots=True)

@@ -91,8 +91,12 @@ class Release:
         self.kubectl("create", "configmap", "shop-tasks", *files)
 
     def remove(self) -> None:
-        """Remove the namespace with everything in it, and the kinds with every object; returns when they are gone."""
+        """Remove the namespace with everything in it, and the kinds with every object; returns when they are gone.
+
+        Pods are killed, since those whose database goes with them would look for it as long as they may.
+        """
         self.helm("uninstall", "partita", "--ignore-not-found", "--no-hooks")
+        self.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
         self.node.run_kubectl("delete", "crd", *KINDS, "--ignore-not-found", "--timeout=60s", seconds=80)
         self.node.run_kubectl("delete", "namespace", self.namespace, "--timeout=100s", seconds=120)
 
