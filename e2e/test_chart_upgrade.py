@@ -46,7 +46,7 @@ def test_another_operator_leads_and_a_run_under_way_ends(product: Release, how: 
 def test_an_upgrade_and_a_rollback_under_load_lose_and_double_nothing(product: Release) -> None:
     before = product.kubectl("get", "pods", "-o", "name").split()
     upgraded = Load(product, "upgraded")
-    changed = ("--set", "operator.podAnnotations.changed=yes", "--set", "workers.shop.podAnnotations.changed=yes")
+    changed = ("--set", "operator.podAnnotations.changed=yes", "--set", "workerDefaults.podAnnotations.changed=yes")
     upgraded.beside(lambda: product.upgrade(*changed))
     upgraded.check()
     rolled = Load(product, "rolled")
