@@ -45,6 +45,7 @@ PAST: Final = frozenset(NOW.plus(-n).suffix for n in range(1, 24))
 ASKED: Final = "ARRAY['#eu', '#half'], 'ann', 'ns1', 'order'"
 COMMON: Final = {
     "list_all": RANGE,
+    "list_scan": f"{RANGE}, {DONE}, 'ns1', 'order', 50",
     "list_place": f"{RANGE}, {DONE}, 'ns1', 'order'",
     "list_person": f"{RANGE}, {DONE}, 'ann'",
     "list_label": f"{RANGE}, {DONE}, '#eu'",

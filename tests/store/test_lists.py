@@ -175,6 +175,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MOST", 5)
     monkeypatch.setattr(common, "EDGE", 2)
     monkeypatch.setattr(common, "_POOR", 2)
+    monkeypatch.setattr(streams, "_SPARSE", 2)
     monkeypatch.setattr(streams, "LOOKED_AT", 7)
     monkeypatch.setattr(lists, "_SPARE", 1)
     monkeypatch.setattr(lists, "ROWS", 9)
@@ -308,6 +309,33 @@ async def test_a_run_that_ends_between_two_reads_of_a_page_is_shown(
     monkeypatch.setattr(lists, "ROWS", 1_000)
     monkeypatch.setattr(lists, "IDS", 1_000)
     assert await listed(database, query) == expected(runs, query)
+
+
+@pytest.mark.parametrize(
+    "query", [RunFilter(namespace="shop"), RunFilter(statuses=(RunStatus.RUNNING, RunStatus.FAILED))]
+)
+@pytest.mark.usefixtures("small")
+async def test_a_run_that_is_tried_again_between_two_reads_of_a_page_is_shown(
+    database: Database, now: datetime, monkeypatch: pytest.MonkeyPatch, query: RunFilter
+) -> None:
+    """It was not among the unfinished runs, and is not ended any more."""
+    runs = [Run(make_id(to_milliseconds(now) + n, n), "Failed") for n in range(20)]
+    for run in runs:
+        await write(database, run)
+    fetch, left = Database.fetch, [run.id for run in runs[::2]]
+
+    async def slow(self: Database, name: str, *values: object) -> Any:
+        """A run is tried again after each look at the unfinished ones."""
+        found = await fetch(self, name, *values)
+        if name == "list_open_runs" and left:
+            run_id = left.pop()
+            change = "UPDATE partita.workflow_runs SET status = 'Running' WHERE id = $1"
+            await database.read(lambda c: c.execute(change, run_id))
+            await open_run(database, run_id, namespace="shop", definition="order", started_by="")
+        return found
+
+    monkeypatch.setattr(Database, "fetch", slow)
+    assert await listed(database, query, limit=3) == expected(runs, query)
 
 
 @pytest.mark.usefixtures("small")

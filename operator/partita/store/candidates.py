@@ -1,8 +1,9 @@
 """Which runs may be in a list: streams of ids, newest first, and how they join.
 
 Purpose: the runs that fit a filter are found by indexes, from the newest month on, and the rows of others are not
-looked at. Invariant: the ids that are handed out for a range hold every run of the range that fits, and perhaps some
-that do not (two labels that look alike, an earlier end of a run that was tried again); the run's own row decides.
+looked at, unless many of them fit. Invariant: the ids that are handed out for a range hold every run of the range that
+fits, and perhaps some that do not (two labels that look alike, an earlier end of a run that was tried again); the
+run's own row decides.
 
 A list is made of ended runs, which are one stream, and of what rows move away from into it: unfinished runs, and ends
 from before whose labels are not written down. Trade-off: these are read first and the ended ones anew after each such
@@ -21,7 +22,7 @@ import orjson
 from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.store.common import Asked, Common
 from partita.store.database import Database
-from partita.store.streams import MOST, Id, Indexed, Merged, OpenRuns, Stream
+from partita.store.streams import MOST, Id, Indexed, Merged, OpenRuns, Scanned, Stream
 from partita.store.views import RunFilter
 
 _LABELS: Final = 5
@@ -49,8 +50,11 @@ class Streams:
         return sum(stream.fetched for stream in self.every)
 
 
-def streams(query: RunFilter, size: int) -> Streams:
-    """The streams of a filter; the first windows have ``size`` ids."""
+def streams(query: RunFilter, size: int, *, scan: bool = True) -> Streams:
+    """The streams of a filter; the first windows have ``size`` ids.
+
+    ``scan``: rows of runs may be looked at as they come, which is best for a page, and not for many of them.
+    """
     if query.parent is not None:
         return Streams(Indexed("list_children", (query.parent,), size=size))
     statuses = frozenset(query.statuses or RunStatus)
@@ -62,7 +66,11 @@ def streams(query: RunFilter, size: int) -> Streams:
     if not labelled and not query.statuses and asked.namespace is None and asked.definition is None:
         return Streams(Indexed("list_all", size=size))
     old = (Indexed("list_unlisted", size=size),) if labelled else ()
-    return Streams(_ended(asked, size), (*opened, *old))
+    ended = _ended(asked, size)
+    if scan and isinstance(ended, Merged):
+        values = ([status.value for status in query.statuses] or None, asked.namespace, asked.definition)
+        ended = Scanned(values, ended, size, size=MOST)
+    return Streams(ended, (*opened, *old))
 
 
 def _asked(query: RunFilter, ends: list[str]) -> Asked:

@@ -62,7 +62,7 @@ async def count_runs(database: Database, query: RunFilter, *, most: int = 10_000
     """How many runs fit, counted up to ``most``, and no further than that takes ten times as many rows."""
     found = rows = 0
     low, high = _range(query, None)
-    chosen = streams(query, _COUNTED)
+    chosen = streams(query, _COUNTED, scan=False)
     async for ids, _ in candidates(database, chosen, low, high):
         for part in _parts(ids, _COUNTED):
             found += await database.fetchval("list_count", part, *_filters(query))

@@ -21,6 +21,8 @@ LOOKED_AT: Final = 10_000
 MOST: Final = 2_000
 """Ids of a window."""
 _GROWTH: Final = 4
+_SPARSE: Final = 100
+"""Where fewer than one run in so many fits, they are not looked at one by one."""
 Id: TypeAlias = bytes
 """Of a run."""
 
@@ -110,6 +112,41 @@ class Merged(Indexed):
             bounds = [month.lower for month in months], [month.upper for month in months]
             self.values, self.bounded = (*self.values, *bounds), True
         await Indexed.read(self, database, low)
+
+
+@dataclass(slots=True)
+class Scanned(Stream):
+    """Runs as they come, compared by their rows; where few of them fit, what goes through the places of each month.
+
+    Rows of runs that were started one after the other are neighbours, so that a look at a thousand costs less than
+    going through a hundred places.
+    """
+
+    values: tuple[object, ...]
+    """What is asked for. Not only of ended runs: one that ran when the unfinished ones were read may have ended."""
+    merged: Merged
+    """The same, of ended runs."""
+    wanted: int = 60
+    sparse: bool = False
+    """Whether few fit."""
+
+    async def read(self, database: Database, low: Id) -> None:
+        """Read the next window, down to ``low`` at most."""
+        await (self._merge if self.sparse else self._scan)(database, low)
+
+    async def _merge(self, database: Database, low: Id) -> None:
+        self.merged.reset(self.reach)
+        await self.merged.read(database, low)
+        self._add(self.merged.ids, self.merged.reach)
+
+    async def _scan(self, database: Database, low: Id) -> None:
+        rows = await database.fetch("list_scan", *self._window(low), *self.values, self.wanted)
+        found = [row["id"] for row in rows if row["fits"]]
+        looked_at = rows[-1]["n"] if rows else 0
+        full = len(rows) >= self.wanted
+        self._add(found, rows[-1]["id"] if full or looked_at >= self.size else low)
+        self.fetched += looked_at
+        self.sparse = not full and len(found) * _SPARSE < looked_at
 
 
 @dataclass(slots=True)
