@@ -8,6 +8,7 @@ as handed back: nobody knows any more whether the attempt was begun, and what is
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -67,8 +68,8 @@ class Heartbeat(TickingService):
         for row in rows:
             if row["verdict"] == "gone":
                 self._holder.abandon(known[row["lease_id"]])
-            else:
-                await self._forgotten(row)
+        # All at once: one after the other, each might wait for a database that is away, while the leases run out.
+        await asyncio.gather(*(self._forgotten(row) for row in rows if row["verdict"] == "forgotten"))
         return max(self._interval_ms / 1000 - (self._clock.monotonic() - began), 0.001)
 
     async def _forgotten(self, row: Record) -> None:

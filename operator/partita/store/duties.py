@@ -10,11 +10,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from partita.store.advisory import advisory_key
 from partita.store.database import Connection, Database, Record
 from partita.store.session import Session
+
+TURN_IDLE: Final = "60s"
+"""How long a turn at a duty may last; a round of a duty takes a fraction of that, and goes on without its turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +142,7 @@ class DutyStore:
 
         async def run(connection: Connection) -> bool:
             async with connection.transaction():
-                if not await connection.fetchval(text, key):
+                if not await connection.fetchval(text, key, TURN_IDLE):
                     return False
                 await work()
                 return True

@@ -44,9 +44,8 @@ class Farewell:
         """End the leases that are this worker's and that it does not know, or knows no more."""
         try:
             async with asyncio.timeout(SECONDS):
-                for row in await self._store.answer(self._worker_id, self._holder.held(), 0):
-                    if row["verdict"] == "forgotten":
-                        await self._lose(*place(row))
+                rows = await self._store.answer(self._worker_id, self._holder.held(), 0)
+                await asyncio.gather(*(self._lose(*place(row)) for row in rows if row["verdict"] == "forgotten"))
         except (PartitaError, TimeoutError) as error:
             self._heard = False
             words = str(error) or f"no answer within {SECONDS:g} s"

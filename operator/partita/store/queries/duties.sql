@@ -56,8 +56,9 @@ SELECT has_table_privilege(':"schema".workers'::regclass, 'INSERT')
    AND has_table_privilege(':"schema".workflow_runs'::regclass, 'UPDATE') AS may_write;
 
 -- name: take_turn
--- Whether this process has the turn at the duty with the key $1, until its transaction ends.
-SELECT pg_try_advisory_xact_lock($1::bigint);
+-- Whether this process has the turn at the duty with the key $1, until its transaction ends, or has done nothing for $2:
+-- the turn of a process that is frozen, or whose machine is gone without a word, would last for hours.
+SELECT pg_try_advisory_xact_lock($1::bigint), set_config('idle_in_transaction_session_timeout', $2::text, true);
 
 -- name: lapsed_leases
 -- Up to $1 leases whose worker went silent (verdict lost) or whose attempt is out of time (verdict timeout). Workers could
