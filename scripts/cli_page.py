@@ -30,7 +30,7 @@ HEAD = """# The command line
 
 `kubectl partita …` is the same program as a plugin of kubectl (it only has to be on the `PATH`); it always means the
 cluster, and has the commands about runs. Where kubectl completes words in your shell (`kubectl completion`), it
-completes those of the plugin too; for `partita` itself, `partita --install-completion` does.
+completes those of the plugin too, names of runs included; for `partita` itself, `partita --install-completion` does.
 
 The two see the same runs. The database has all of them, also those without an object, and all of their history; a run
 is named by its id, or by its object's name in its namespace. The cluster needs no access to the database: a person's

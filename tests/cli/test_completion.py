@@ -9,7 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands import Cli
+
 ROOT = Path(__file__).parents[2]
+RUN = """
+---
+apiVersion: partita.dev/v1alpha1
+kind: WorkflowRun
+metadata: {{name: {}}}
+spec: {{definitionRef: {{name: waits}}}}
+"""
+MANIFEST = """
+apiVersion: partita.dev/v1alpha1
+kind: WorkflowDefinition
+metadata: {name: waits}
+spec: {nodes: [{name: answer, waitForEvent: {}}]}
+""" + "".join(map(RUN.format, ("pause-1", "other", "pause-2")))
 COMPLETE = "from partita.cli.completion import main; main()"
 
 
@@ -53,3 +68,21 @@ def test_commands_are_those_of_the_plugin_with_what_they_do() -> None:
 def test_words_are_completed(words: tuple[str, ...], expected: set[str], last: str) -> None:
     candidates, said = completed(*words)
     assert ({line.split("\t")[0] for line in candidates}, said) == (expected, last)
+
+
+def test_without_a_cluster_no_run_is_offered_and_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent")
+    assert completed("get", "") == ([], ":4")
+
+
+def test_names_of_runs_of_a_database(on_database: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell asks ``partita`` itself."""
+    file = tmp_path / "runs.yaml"
+    file.write_text(MANIFEST)
+    assert on_database("submit", str(file)).code == 0
+    monkeypatch.setenv("_PARTITA_COMPLETE", "complete_fish")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "partita get pause")
+    command = [str(Path(sys.executable).with_name("partita"))]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+    assert shown.splitlines() == ["pause-2\twaits, Running", "pause-1\twaits, Running"]

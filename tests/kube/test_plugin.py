@@ -98,3 +98,13 @@ async def test_kubectl_completes_its_words(kubectl: Kubectl) -> None:
     assert {line.split("\t")[0] for line in shown.splitlines()} == {"submit", "suspend", "signal", ":4"}
     _, shown, _ = await kubectl("__complete", "partita", "list", "--phase", "")
     assert shown.splitlines()[-1] == ":4"
+
+
+async def test_kubectl_completes_names_of_runs(kubectl: Kubectl, here: Namespace) -> None:
+    for name in ("order-1", "order-2", "parcel-1"):
+        await here.create(run(name, "approve"))
+    code, shown, errors = await kubectl("__complete", "partita", "get", "order")
+    assert code == Exit.OK, errors
+    assert {line.split("\t")[0] for line in shown.splitlines()} == {"order-1", "order-2", ":4"}
+    other = (await kubectl("__complete", "partita", "get", "-n", "default", ""))[1]
+    assert "order-1" not in other

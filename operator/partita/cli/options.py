@@ -10,6 +10,7 @@ import typer
 from partita.cli import names
 from partita.cli.connect import Target, is_plugin
 from partita.cli.output import Format
+from partita.cli.run_names import run_names
 
 RUNS: Final = "Runs"
 TRY: Final = "Write and try workflows"
@@ -30,7 +31,10 @@ Namespace = Annotated[
 Run = Annotated[
     str,
     typer.Argument(
-        metavar="RUN", callback=names.run, help="The run's id, or its name: that of its WorkflowRun object or manifest."
+        metavar="RUN",
+        callback=names.run,
+        autocompletion=run_names,
+        help="The run's id, or its name: that of its WorkflowRun object or manifest.",
     ),
 ]
 Manifest = Annotated[
