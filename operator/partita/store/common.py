@@ -25,8 +25,10 @@ EDGE: Final = 100
 """Entries of each filter by which the rarest is found; fewer than so many are given as they are."""
 _POOR: Final = 40
 """Where fewer than one entry in so many fits, another filter may be rarer after all."""
-_LOOKUP: Final = 5
+_LOOKUP: Final = 8
 """To look one entry up costs as much as to read so many."""
+_LOOKUPS: Final = 1_200
+"""Entries of a window of which each is looked up."""
 _NEAR: Final = 6
 """A filter of fewer than so many times as many entries as the rarest is read along with it before any is looked up."""
 
@@ -145,9 +147,10 @@ class Common(Stream):
         self.reach = reach
         self.passed += len(found)
         self.looked_at += looked_at
-        self.fetched += looked_at * (2 if self.near or (self.kind == "person" and not self.labels) else _LOOKUP)
+        cheap = bool(self.near) or (self.kind == "person" and not self.labels)
+        self.fetched += looked_at * (2 if cheap else _LOOKUP)
         expected = self._missing * self.looked_at // max(1, self.passed)
-        self.size = min(MOST, max(EDGE, expected * 3 // 2))
+        self.size = min(MOST if cheap else _LOOKUPS, MOST, max(EDGE, expected * 3 // 2))
         untried = self.merged is not None and self.kind != "merged"
         if not found or (untried and len(found) * _POOR < looked_at):
             self.kind = ""
