@@ -207,6 +207,18 @@ async def test_no_more_than_a_bounded_number_of_unfinished_runs_is_looked_at(ses
     assert done.rows <= 110, done.text
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("list_open_runs", f"{RANGE}, 1000, NULL, NULL, NULL, NULL, NULL"),
+        ("list_scan", f"{RANGE.removesuffix(str(LIMIT))} 2000, NULL, 'ns1', NULL, 10"),
+    ],
+)
+async def test_rows_are_looked_at_until_enough_fit(session: Connection, name: str, arguments: str) -> None:
+    done = await did(session, name, arguments)
+    assert done.rows <= 2 * LIMIT, done.text
+
+
 async def test_rows_are_read_each_in_its_month(session: Connection) -> None:
     ids = ", ".join(f"'{_run(n)}'" for n in range(20_000, 19_940, -1))
     done = await did(session, "list_rows", f"ARRAY[{ids}]::uuid[], NULL, NULL, NULL, NULL, NULL, NULL, NULL")

@@ -32,7 +32,7 @@ FROM (
     ) AS looked_at
 ) AS numbered
 WHERE fits OR n = $4
-ORDER BY n
+ORDER BY numbered.id DESC
 LIMIT $3
 
 -- name: list_all
@@ -54,7 +54,7 @@ FROM (
     ) AS looked_at
 ) AS numbered
 WHERE fits OR n = $3
-ORDER BY n
+ORDER BY numbered.id DESC
 LIMIT $7
 
 -- name: list_children
