@@ -122,20 +122,31 @@ def apart(chart_node: PodCluster, outside: Postgres, shared_release: SharedRelea
         for name, watched in (("north", ("north-a", "north-b")), ("south", ("south-a",)))
     )
     chart_node.apply(ROOT / "crds")
-    roles = frozenset(chart_node.run_kubectl(*ROLES).split())
-    made = Apart(chart_node, outside, north, south, roles)
-    chart_node.run_kubectl("create", "namespace", UNWATCHED)
-    for tenant in made.tenants:
-        tenant.prepare(outside, password)
-    uid = chart_node.run_kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+    made = Apart(chart_node, outside, north, south, frozenset(chart_node.run_kubectl(*ROLES).split()))
+    try:
+        install(made, password)
+        yield made
+    finally:
+        remove(made)
+
+
+def install(apart: Apart, password: str) -> None:
+    """Make the namespaces, and install both at the same time; returns when both are ready."""
+    apart.node.run_kubectl("create", "namespace", UNWATCHED)
+    for tenant in apart.tenants:
+        tenant.prepare(apart.server, password)
+    uid = apart.node.run_kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda tenant: tenant.install(uid), made.tenants))
-    yield made
-    for tenant in made.tenants:
+        list(pool.map(lambda tenant: tenant.install(uid), apart.tenants))
+
+
+def remove(apart: Apart) -> None:
+    """Remove both with all their namespaces, and the kinds."""
+    for tenant in apart.tenants:
         tenant.release.helm("uninstall", "partita", "--ignore-not-found", "--no-hooks")
-    chart_node.run_kubectl("delete", "crd", *KINDS, "--timeout=60s", seconds=80)
-    namespaces = [UNWATCHED, *(each for tenant in made.tenants for each in tenant.namespaces)]
-    chart_node.run_kubectl("delete", "namespace", *namespaces, "--timeout=100s", seconds=120)
+    apart.node.run_kubectl("delete", "crd", *KINDS, "--timeout=60s", seconds=80)
+    namespaces = [UNWATCHED, *(each for tenant in apart.tenants for each in tenant.namespaces)]
+    apart.node.run_kubectl("delete", "namespace", *namespaces, "--ignore-not-found", "--timeout=100s", seconds=120)
 
 
 def test_every_right_belongs_to_a_namespace(apart: Apart) -> None:

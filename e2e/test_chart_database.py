@@ -58,6 +58,15 @@ class External:
         made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": texts}
         self.release.kubectl("apply", "-f", "-", stdin=json.dumps(made))
 
+    def prepare(self) -> None:
+        """Make the namespace with what the example expects, and what the tests put in its place."""
+        self.release.prepare()
+        for name in (DATABASE, OTHER_NAME):
+            self.server.network.expose(OUTSIDE_NAMESPACE, name, 5432)
+        self.secret("partita-db-app", uri=self.uri(NAME, DATABASE, 5432))
+        self.secret("partita-db-ca", **certificate_of(self.server.authority))
+        self.secret("wrong-ca", **certificate_of(self.server.network.authority("wrong")))
+
     def ensure(self) -> None:
         """Install it with the values of the example, unless that is done."""
         if not self.healthy:
@@ -81,14 +90,11 @@ def external(chart_node: PodCluster, outside: Postgres, shared_release: SharedRe
     outside.sql("postgres", f"CREATE ROLE {NAME} LOGIN CREATEROLE PASSWORD '{made.owner_password}'")
     outside.sql("postgres", f"CREATE ROLE {COORDINATOR} LOGIN PASSWORD '{made.coordinator_password}'")
     outside.sql("postgres", f"CREATE DATABASE {NAME} OWNER {NAME}")
-    release.prepare()
-    for name in (DATABASE, OTHER_NAME):
-        outside.network.expose(OUTSIDE_NAMESPACE, name, 5432)
-    made.secret("partita-db-app", uri=made.uri(NAME, DATABASE, 5432))
-    made.secret("partita-db-ca", **certificate_of(outside.authority))
-    made.secret("wrong-ca", **certificate_of(outside.network.authority("wrong")))
-    yield made
-    release.remove()
+    try:
+        made.prepare()
+        yield made
+    finally:
+        release.remove()
 
 
 @pytest.fixture
