@@ -12,15 +12,22 @@ import yaml
 
 from e2e.chart.release import CHART, ROOT
 from e2e.cluster import PodCluster
+from e2e.cluster.waiting import wait_until
 
 EXAMPLE = ROOT / "examples" / "cloudnative-pg"
 KIND = Path(__file__).parent / "chart" / "cloudnative-pg-cluster.yaml"
 STRICT = ("--dry-run=server", "--validate=strict", "-f", "-")
 
 
+def established(node: PodCluster) -> bool:
+    """Whether the API server serves the kind; `kubectl wait` fails on one that has no conditions yet."""
+    states = node.kubectl_json("get", "-f", str(KIND))["status"].get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in states)
+
+
 def test_the_database_is_what_its_kind_describes(node: PodCluster, node_namespace: str) -> None:
     node.apply(KIND)
-    node.run_kubectl("wait", "-f", str(KIND), "--for=condition=Established", "--timeout=30s")
+    wait_until(lambda: established(node), "the kind is served", seconds=30)
     text = (EXAMPLE / "database.yaml").read_text("utf-8")
     told = node.run_kubectl("create", "-n", node_namespace, *STRICT, stdin=text)
     assert told == "cluster.postgresql.cnpg.io/partita-db created (server dry run)\n"
