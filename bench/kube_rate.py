@@ -26,6 +26,8 @@ from partita.kube.client import KubeClient
 RATE_GOAL: Final = 100.0
 WRITES_GOAL: Final = 3.0
 """The creation and two statuses."""
+CPU_GOAL: Final = 1e3 * 2 / RATE_GOAL
+"""Milliseconds of processor time that the rate leaves for a run on two cores, whoever works."""
 UNDER_WAY: Final = 400
 """Runs that may be under way at once."""
 
@@ -97,6 +99,14 @@ def _figures(rounds: list[Round], options: Options, held: tuple[float, float]) -
             goal=WRITES_GOAL,
             better="lower",
             setting={"most": max(one.most for one in rounds), "requests": asked},
+        ),
+        Figure.median(
+            "kube_rate_cpu",
+            [1e3 * sum(one.cpu.values()) / runs for one in rounds],
+            "ms/run",
+            goal=CPU_GOAL,
+            better="lower",
+            setting={"parts": sorted(rounds[0].cpu)},
         ),
         *(
             Figure.median(

@@ -67,7 +67,7 @@ FIGURES = {
     "lists": {"list_p99_1000", "list_p99_3000", *(f"list_growth_{name}" for name in FILTERS)},
 }
 KUBE = {"kube_path", "kube_rate", "kube_scale"}
-"""Scripts that need a Kubernetes API; their test is beside the others that do."""
+"""Scripts that need a Kubernetes API; their test is in ``tests/kube/test_bench.py``."""
 
 
 def bench(server: Server | None, *arguments: str) -> subprocess.CompletedProcess[str]:
