@@ -7,7 +7,7 @@ from typing import Any
 
 from e2e.chart.release import Release
 
-WORKER = "app.kubernetes.io/component=worker"
+WORKER = "partita.dev/worker=shop"
 LEADER = "partita.io/leader=true"
 ENDED_SECONDS = 15.0
 """Within this long a pod without a database is gone, of the 45 and 60 seconds that it may take; the process itself is
@@ -53,6 +53,6 @@ def test_without_a_database_pods_stay_and_end_soon(product: Release) -> None:
         print(f"the pod with {label} was gone after {took:.1f} s")
         assert took < ENDED_SECONDS
     product.kubectl("scale", "statefulset/partita-postgresql", "--replicas=1")
-    for deployment in ("operator", "worker-shop"):
+    for deployment in ("operator", "worker-shop", "worker-held"):
         product.kubectl("rollout", "status", f"deployment/partita-{deployment}", "--timeout=170s", seconds=190)
     product.wait("wfe/partita", "condition=Synced", seconds=90)
