@@ -9,8 +9,8 @@ from e2e.chart.release import Release
 
 WORKER = "partita.dev/worker=shop"
 LEADER = "partita.io/leader=true"
-ENDED_SECONDS = 15.0
-"""Within this long a pod without a database is gone, of the 45 and 60 seconds that it may take; the process itself is
+ENDED_SECONDS = 25.0
+"""Within this long a pod without a database is gone, of the 45 and 60 seconds that it may take; its process itself is
 promised to end in five."""
 
 
