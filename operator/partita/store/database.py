@@ -23,7 +23,7 @@ import asyncpg
 from partita.settings import DatabaseSettings
 from partita.store import arrays
 from partita.store.backoff import Backoff as Backoff  # noqa: PLC0414  # re-exported: it belongs to connections
-from partita.store.errors import DATABASE_ERRORS, is_disconnect, is_refused_login, translate
+from partita.store.errors import DATABASE_ERRORS, is_disconnect, is_refused_certificate, is_refused_login, translate
 from partita.store.months import Months
 from partita.store.sql import Sql
 
@@ -140,7 +140,7 @@ class Database:
             except DATABASE_ERRORS as error:
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise asyncio.CancelledError from error  # giving the connection back failed, which hid this
-                lost = is_disconnect(error) and not is_refused_login(error)
+                lost = is_disconnect(error) and not (is_refused_login(error) or is_refused_certificate(error))
                 if self._closed or not lost or not await backoff.pause():
                     raise translate(error) from error
 
@@ -211,8 +211,8 @@ class Dedicated:
             try:
                 self._connection = await self._connect()
             except DATABASE_ERRORS as error:
-                hopeless = not is_disconnect(error) or (patience_ms is None and is_refused_login(error))
-                if hopeless or not await backoff.pause():
+                refused = is_refused_certificate(error) or (patience_ms is None and is_refused_login(error))
+                if refused or not is_disconnect(error) or not await backoff.pause():
                     raise translate(error) from error
             else:
                 self.connects += 1

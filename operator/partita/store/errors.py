@@ -7,6 +7,7 @@ by class of SQLSTATE, so that a code nobody thought of is still treated like its
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -55,6 +56,10 @@ class Verdict(Enum):
 
 
 _REACH: Final = 'pg_isready -d "$PARTITA_DATABASE_URL"'
+_AUTHORITY: Final = (
+    "set PGSSLROOTCERT to the authority that issued it, and name the server in the URL as the certificate does; "
+    "openssl s_client -starttls postgres -connect HOST:5432 shows it"
+)
 _RETRY_CLASSES: Final = ("08", "40", "53", "57", "58", "25", "28", "3D")
 _RETRY_CODES: Final = {"55P03", "55006", "42501"}
 _DISCONNECT_CLASSES: Final = {"08", "25", "28", "3D"}
@@ -135,6 +140,11 @@ def is_refused_login(error: BaseException) -> bool:
     return sqlstate(error)[:2] in {"28", "3D"}
 
 
+def is_refused_certificate(error: BaseException) -> bool:
+    """Whether the server's certificate was refused here: waiting does not help."""
+    return isinstance(error, ssl.SSLCertVerificationError)
+
+
 def translate(error: BaseException) -> PartitaError:
     """The error for people of an exception of asyncpg or the socket; ours are returned as they are."""
     if isinstance(error, PartitaError):
@@ -143,6 +153,8 @@ def translate(error: BaseException) -> PartitaError:
     message = "; ".join(line.rstrip(".") for line in str(error).splitlines()) or type(error).__name__
     if isinstance(error, asyncpg.ClientConfigurationError):
         return InvalidError("database", (Problem("url", message),))
+    if is_refused_certificate(error):
+        return UnavailableError(f"database: the server's certificate is refused ({message})", hint=_AUTHORITY)
     for prefixes, make in _MEANINGS:
         if code.startswith(prefixes):
             return make(error, message)
