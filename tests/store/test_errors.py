@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import asyncpg
 import pytest
 
@@ -118,3 +120,12 @@ def test_messages_are_one_line() -> None:
         {"C": "23505", "M": "duplicate key", "D": "Key (id)=(1) already exists.", "S": "ERROR"}
     )
     assert str(translate(error)) == "database: duplicate key; DETAIL:  Key (id)=(1) already exists"
+
+
+def test_a_refused_certificate_says_what_to_look_at() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed: Hostname mismatch")
+    told = str(translate(error))
+    assert verdict(error) is RETRY
+    assert told.startswith("database: the server's certificate is refused (")
+    assert "Hostname mismatch" in told
+    assert "PGSSLROOTCERT" in told
