@@ -111,3 +111,38 @@ async def test_a_stopping_worker_waits_for_what_it_promised(
         async with asyncio.timeout(5):
             await stopping
         assert worker.ended
+
+
+async def test_a_worker_that_was_told_of_work_promises_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosted(settings, Gate().app) as host:
+        worker = await idle(host, monkeypatch)
+        assert worker.promise() is not None
+        worker.release()
+        worker.wake()
+        assert worker.promise() is None, "a new run would pass the one that it was told of"
+
+
+async def test_a_look_leaves_one_slot_for_what_is_handed_over(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking, go_on, asked = asyncio.Event(), asyncio.Event(), list[int]()
+    async with hosted(settings, Gate().app, slots=3) as host:
+        worker = await idle(host, monkeypatch)
+
+        async def slow(slots: int) -> list[Any]:
+            asked.append(slots)
+            looking.set()
+            await go_on.wait()
+            return []
+
+        monkeypatch.setattr(worker.intake._claimer, "claim", slow)
+        worker.intake.wake()
+        async with asyncio.timeout(10):
+            await looking.wait()
+        promised = [worker.promise() is not None for _ in range(2)]
+        go_on.set()
+        if promised[0]:
+            worker.release()
+        assert (asked[0], promised) == (2, [True, False])
