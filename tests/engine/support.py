@@ -18,7 +18,9 @@ from partita.domain.state.effects import ChildStart, Message
 from partita.domain.state.events import Event, SignalReceived
 from partita.engine import ClaimedTask, Engine, Offer, Report, StartRequest
 from partita.engine.messages import row_of
+from partita.engine.urgency import Urgency
 from partita.settings import Settings
+from partita.store import direct
 from partita.store.months import Months
 from tests.postgres import direct_url
 from tests.waiting import until
@@ -171,6 +173,17 @@ async def deliver(engine: Engine, connection: asyncpg.Connection[Any], *numbers:
         list(numbers),
     )
     return list(await asyncio.gather(*map(engine.deliver, rows), return_exceptions=True))
+
+
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How a transaction is made depends on what it does, and on no second that passes meanwhile: nobody looks at what
+    is urgent, and a process may be slow."""
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(Urgency, "look", nothing)
+    monkeypatch.setattr(direct, "CLOCK_MS", 5_000)
 
 
 def believe(month: Month, monkeypatch: pytest.MonkeyPatch, *engines: Engine) -> None:

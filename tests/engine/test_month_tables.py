@@ -27,7 +27,7 @@ from partita.engine.claims import Claimer
 from partita.settings import RetentionSettings, Settings
 from partita.store import partitions, retention, roles
 from partita.store.claims import ClaimStore
-from partita.store.database import Connection
+from partita.store.database import Connection, Dedicated
 from partita.store.roles import Roles
 from partita.store.session import Session
 from partita.store.sql import RECORDS
@@ -79,7 +79,18 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         await run(batch, connection)
         watched.transactions.append({row[0] for row in await connection.fetch(LOCKS)})
 
+    async def watch_statement(
+        dedicated: Dedicated, text: str, *values: object, patience_ms: int | None = None, session: object = None
+    ) -> Any:
+        assert session in (None, dedicated.session)
+        async with dedicated.transaction(patience_ms) as connection:
+            row = await connection.fetchrow(text, *values)
+            if row is not None and row[0]:
+                watched.transactions.append({row[0] for row in await connection.fetch(LOCKS)})
+            return row
+
     monkeypatch.setattr(Batch, "run", watch)
+    monkeypatch.setattr(Dedicated, "fetchrow", watch_statement)
     return watched
 
 

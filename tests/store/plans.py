@@ -26,6 +26,7 @@ _SAMPLES: Final = {
     "bytea": "''",
     "oid": "1",
     "tid": "'(0,1)'",
+    "xid": "'3'",
     "regclass": "'pg_class'",
     "name": "'x'",
 }

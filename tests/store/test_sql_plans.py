@@ -8,7 +8,7 @@ is the hardest case: a join that may start at either side then starts at the tab
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -21,9 +21,10 @@ from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import migrations, partitions, roles
 from partita.store.database import PLANNER, PREPARED, Connection
+from partita.store.direct import report_text, start_text
 from partita.store.roles import Roles
 from partita.store.sql import Block, Sql, blocks, parse
-from partita.store.together import combined
+from partita.store.together import Part, combined
 from partita.store.writes import COUNTED, TOGETHER
 from tests import postgres
 from tests.postgres import Cluster
@@ -160,12 +161,35 @@ async def test_statements_that_are_planned_anew_each_time_keep_to_their_marks(co
 @pytest.mark.parametrize("sql", [ALL_MONTHS, ALL_MONTHS.within(NOW)], ids=["all months", "one month"])
 async def test_statements_sent_together_keep_to_their_marks(coordinator: Connection, sql: Sql) -> None:
     """All that a batch may write at once, as one statement."""
-    parts = [(name, max(map(int, re.findall(r"\$(\d+)", sql(name))), default=0), name in COUNTED) for name in TOGETHER]
-    types = await prepare(coordinator, "together", combined(sql, tuple(parts)))
-    assert len(types) == sum(count for _, count, _ in parts)
+    parts = parts_of(sql, TOGETHER)
+    types = await prepare(coordinator, "together", combined(sql, parts))
+    assert len(types) == sum(part.parameters for part in parts)
     plan = await explain(coordinator, "together", types, ID, await Bounds.of(coordinator, SMALL))
     hot = Block("together", "writes.py", "", {"hot": "pruned"})
     assert check(hot, plan) == []
+
+
+def parts_of(sql: Sql, names: Sequence[str]) -> tuple[Part, ...]:
+    """Blocks as parts of a statement."""
+    return tuple(
+        Part(name, max(map(int, re.findall(r"\$(\d+)", sql(name))), default=0), name in COUNTED) for name in names
+    )
+
+
+@pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize("made", [report_text, start_text])
+@pytest.mark.parametrize("single", [False, True])
+async def test_statements_that_are_a_transaction_keep_to_their_marks(
+    coordinator: Connection, mode: str, made: Callable[[Sql, tuple[Part, ...], tuple[int, ...]], str], single: bool
+) -> None:
+    """A lone transition that writes all it may, with what it rests on; on the month's own tables, as it is sent."""
+    await coordinator.execute(f"SET plan_cache_mode = {mode}")
+    sql = ALL_MONTHS.within(NOW)
+    parts = tuple(part._replace(single=single) for part in parts_of(sql, TOGETHER))
+    types = await prepare(coordinator, "direct", made(sql, parts, (1,) * len(COUNTED)))
+    plan = await explain(coordinator, "direct", types, ID, await Bounds.of(coordinator, SMALL))
+    assert check(Block("direct", "direct.py", "", {"hot": "pruned"}), plan) == []
+    assert all(months == {NOW.suffix} for months in plan.partitions.values()), plan.text
 
 
 async def _faults(connection: Connection, names: list[str], *, scans: bool = True, sql: Sql = ALL_MONTHS) -> list[str]:

@@ -9,13 +9,13 @@ from partita.store import together
 from partita.store.database import Database
 from partita.store.errors import MovedError
 from partita.store.sql import Sql
-from partita.store.together import Write, combined
+from partita.store.together import Part, Write, combined
 from tests.store.records import insert, insert_run
 
 
 def test_parameters_are_numbered_through() -> None:
     sql = Sql("partita")
-    text = combined(sql, (("delete_open_runs", 1, False), ("retention_floor_raise", 1, True)))
+    text = combined(sql, (Part("delete_open_runs", 1, counted=False), Part("retention_floor_raise", 1, counted=True)))
     first, second = text.split("retention_floor_raise AS (")
     assert "$1" in first
     assert "$2" in second

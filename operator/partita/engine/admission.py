@@ -76,7 +76,7 @@ def _existing(start: Start, stored: StoredRun | None, held: dict[RunKey, HeldKey
     if stored is not None:
         same = stored.start_request_id == request.request_id
         if same or (request.cr is not None and stored.row.cr_uid == request.cr.uid):
-            return StartReply(stored.row.id, created=False, status=stored.row.status)
+            return StartReply(stored.row.id, created=same and start.tried, status=stored.row.status)
         return ConflictError(
             f"run {start.run_id}: runId: was started by another request; expected an id that was not used before",
             hint=f"partita get {start.run_id}",

@@ -1,13 +1,14 @@
 """One transaction: lock, read, fence, decide and write the submissions of many runs.
 
 Invariant: everything that is decided upon is read under the lock of its run, or proved by the lock to be as it was read
-(``opening``); no later statement locks a run that existed before. The number of statements depends on the kinds of
-submissions, never on how many there are. Trade-off: one failure undoes the whole batch, which is then tried again in
-parts by ``transactor``.
+(``opening``), or remembered and proved by the statement that writes (``direct``); no later statement locks a run that
+existed before. The number of statements depends on the kinds of submissions, never on how many there are. Trade-off:
+one failure undoes the whole batch, which is then tried again in parts by ``transactor``.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,12 +19,14 @@ from uuid import UUID
 from partita.domain.errors import NotFoundError, OutdatedError
 from partita.domain.state.effects import Effects, Message
 from partita.domain.state.events import Reply, RunStarted
+from partita.domain.state.rows import NodeKey
 from partita.domain.state.slices import Context, Limits, new_slice
 from partita.engine import admission, fencing, handoff, likeness, messages, opening, rounds
 from partita.engine.definitions import Definitions
 from partita.engine.eager import IdleWorkers, Promise
 from partita.engine.known_runs import KnownRuns
 from partita.engine.likeness import Likeness
+from partita.engine.memory import Memory
 from partita.engine.messages import Delivery
 from partita.engine.notices import Notices
 from partita.engine.opening import FEW, Opening
@@ -34,10 +37,12 @@ from partita.engine.urgency import Urgency
 from partita.settings import Settings
 from partita.store.database import Connection
 from partita.store.months import Months
+from partita.store.places import PlacedTask
 from partita.store.sequence import ReadySequence
 from partita.store.slices import Loaded
 from partita.store.sql import Sql
 from partita.store.starts import NewRun, TakenError
+from partita.store.together import Places
 from partita.store.writes import ProjectionDelays, Writes
 
 _RANK: Final = attrgetter("rank")
@@ -57,12 +62,16 @@ class Tools:
     urgency: Urgency
     known: KnownRuns
     idle: IdleWorkers
+    memory: Memory
 
 
 class Batch:
     """The submissions of one transaction; used once."""
 
-    __slots__ = ("_few", "_promises", "_sent", "_tools", "_wait", "skipped", "sql", "turns", "writes", "xid")
+    __slots__ = (
+        "_few", "_messages", "_promises", "_sent", "_tools", "_wait",
+        "groups", "skipped", "sql", "turns", "writes", "xid",
+    )  # fmt: skip  # a line a name says no more
 
     def __init__(self, tools: Tools, submissions: Sequence[Submission], *, wait: bool) -> None:
         self._tools = tools
@@ -73,7 +82,11 @@ class Batch:
         """Statements on all months, or on the one that all runs belong to."""
         self.skipped: list[Submission] = []
         """Submissions whose run another process held."""
+        self.groups: Sequence[Group] = ()
+        """The runs that change, once it is decided how."""
         self.writes: Writes | None = None
+        self._messages: Sequence[tuple[str, Message]] = ()
+        """What runs are to be told, and the namespace of each."""
         self._few: Sequence[tuple[UUID, Group]] = ()
         """Runs of a small batch, whose next report may come alone as well, and what they are like."""
         self._promises: Mapping[Turn, Promise] = {}
@@ -90,34 +103,42 @@ class Batch:
 
     async def run(self, connection: Connection) -> None:
         """Everything between BEGIN and COMMIT."""
-        tools, sql = self._tools, self.sql
+        tools = self._tools
         opened = await self._open(connection)
         loaded = opened.loaded
         self.xid = loaded.xid
         tools.months.learn(loaded.now)
+        tools.memory.learn(loaded, asyncio.get_running_loop().time())
         if loaded.oldest_protocol > PROTOCOL:
             raise OutdatedError(
                 f"engine: protocol {PROTOCOL} is too old; expected {loaded.oldest_protocol} or newer",
                 hint="run the program version that migrated the schema",
             )
+        if (alike := await self.decide(connection, opened)) is not None:
+            await self._send(connection, alike)
+
+    async def decide(self, connection: Connection, opened: Opening) -> Sequence[Likeness] | None:
+        """From what was locked and read to ``writes``; what is to be copied, or None when there is nothing to write."""
+        tools, sql, loaded = self._tools, self.sql, opened.loaded
         starts = [(turn, turn.submission) for turn in self.turns if isinstance(turn.submission, Start)]
         others = [turn for turn in self.turns if not isinstance(turn.submission, Start) and not turn.settled]
         new = await admission.admit(connection, sql, starts, loaded, tools.settings.retention)
         await fencing.fence(connection, sql, others, loaded, opened.ended)
-        groups = new.groups + await self._grouped(connection, others, opened)
+        self.groups = groups = new.groups + await self._grouped(connection, others, opened)
         if not groups:
-            return
+            return None
         context = Context(loaded.now, tools.limits)
         with likeness.sharing_failures(new.alike):
             await rounds.decide_batch(connection, sql, groups, context, tools.settings.engine)
         if not loaded.paused:
             await self._hand_on(connection, groups, new.alike, loaded.now)
         new_runs = await admission.take_keys(connection, sql, new, tools.settings.retention)
-        await self._write(connection, groups, new.alike, new_runs, loaded)
+        self._gather(new_runs, loaded)
         _answer(groups)
         if len(self.turns) <= FEW:
             self._few = [(group.run_id, group) for group in groups]
             self._few += [(start.run_id, kind.first) for kind in new.alike for _, start in kind.others]
+        return new.alike
 
     async def _hand_on(
         self, connection: Connection, groups: Sequence[Group], alike: Sequence[Likeness], now: datetime
@@ -157,6 +178,8 @@ class Batch:
         for turn in turns:
             if turn.event is not None:
                 by_run.setdefault(turn.submission.run_id, []).append(turn)
+        if (known := opened.remembered) is not None:
+            return [Group(run_id, known.version, known.fresh(), by_run[run_id], remembered=True) for run_id in by_run]
         runs = {run_id: opened.loaded.runs[run_id] for run_id in by_run}
         versions = await self._tools.definitions.versions(
             connection, {(run.definition_id, run.row.version) for run in runs.values()}
@@ -170,37 +193,49 @@ class Batch:
             opened.give(groups[-1])
         return groups
 
-    async def _write(
-        self,
-        connection: Connection,
-        groups: Sequence[Group],
-        alike: Sequence[Likeness],
-        new_runs: Sequence[NewRun],
-        loaded: Loaded,
-    ) -> None:
+    def _gather(self, new_runs: Sequence[NewRun], loaded: Loaded) -> None:
         tools = self._tools
         writes = Writes(loaded.now, ReadySequence(loaded.now), tools.delays, tools.settings.engine.message_grace_ms)
         sent: list[tuple[str, Message]] = []
-        for group in groups:
+        for group in self.groups:
             if (effects := group.effects) is not None:
                 writes.add(group.slice, effects, group.handed)
                 sent += [(effects.run.namespace, message) for message in effects.messages]
         writes.messages = [messages.row_of(message, namespace) for namespace, message in sent]
         writes.start(new_runs)
+        self.writes, self._messages = writes, sent
+
+    async def _send(self, connection: Connection, alike: Sequence[Likeness]) -> None:
+        writes = self.writes
+        if writes is None:
+            raise AssertionError("nothing was decided")
         try:
             await writes.send(connection, self.sql)
         except TakenError as taken:
             raise CollidedError from taken
         for kind in alike:
             await likeness.copy(connection, self.sql, kind, writes.sequence)
-        numbered = zip(writes.message_ids, sent, strict=True)
+        numbered = zip(writes.message_ids, self._messages, strict=True)
         self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
-        self.writes = writes
 
-    def abandon(self) -> None:
-        """Tell those who wait beside the callers that the transaction failed, or that nobody knows."""
+    def settled(self) -> list[NodeKey]:
+        """The tasks, of a lone run, that are ended where they stand."""
+        stand = {task.place: key for key, task in self.groups[0].slice.tasks.items() if isinstance(task, PlacedTask)}
+        return [stand[row[1]] for row in ([] if self.writes is None else self.writes.ends)]
+
+    def wrote(self, places: Places, xid: int, session: object) -> None:
+        """The transaction was committed over this connection: remember a lone run, and forget all others."""
+        memory, writes = self._tools.memory, self.writes
+        if len(self.turns) == 1 and len(self.groups) == 1 and writes is not None:
+            writes.places = places
+            memory.keep(self.groups[0], writes.placed(xid), session)
+        else:
+            memory.forget([turn.submission.run_id for turn in self.turns])
+
+    def abandon(self, *, unknown: bool = True) -> None:
+        """Tell those who wait beside the callers that the transaction failed, or, if so, that nobody knows."""
         for promise in self._promises.values():
-            promise.failed()
+            promise.failed(unknown=unknown)
 
     def deliver(self) -> None:
         """Answer the callers and tell the process's duties, after the commit."""

@@ -22,6 +22,7 @@ from partita.engine.definitions import Definitions
 from partita.engine.eager import IdleWorkers
 from partita.engine.known_runs import KnownRuns
 from partita.engine.lane import Lane
+from partita.engine.memory import Memory
 from partita.engine.notices import Notices
 from partita.engine.prepared import Prepared
 from partita.engine.requests import Offer, Report, ReportReply, StartReply, StartRequest, Version
@@ -72,6 +73,7 @@ class Coordinator:
             Urgency(),
             KnownRuns(definitions),
             self.idle,
+            Memory(),
         )
         self._patient = Transactor(self._tools, database.dedicated("coordinator-waiting"))
         self.bulk = Bulk(self._tools, database)

@@ -55,9 +55,9 @@ class Promise:
         else:
             self.worker.keep(self.task)
 
-    def failed(self) -> None:
+    def failed(self, *, unknown: bool) -> None:
         """The transaction did not, or nobody knows."""
-        if self.task is None:
+        if self.task is None or not unknown:
             self.worker.release()
         else:
             self.worker.doubt(self.claim_id)

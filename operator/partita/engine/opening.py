@@ -21,6 +21,7 @@ from partita.engine import rounds
 from partita.engine.admission import versions_of
 from partita.engine.fencing import fence_of, supposed
 from partita.engine.known_runs import KnownRuns
+from partita.engine.memory import Remembered
 from partita.engine.requests import Report
 from partita.engine.submissions import Reported, Start, Submission
 from partita.engine.turns import Group
@@ -47,6 +48,8 @@ class Opening:
     """Task rows that were looked up, by run."""
     tasks: dict[UUID, list[TaskRow]] = field(default_factory=dict)
     """Those of them that exist."""
+    remembered: Remembered | None = None
+    """The only run of the transaction, if nothing was read of it."""
 
     def give(self, group: Group) -> None:
         """Put what was read of a run into its slice."""
@@ -74,7 +77,10 @@ async def _at_once(connection: Connection, sql: Sql, reports: Sequence[Report], 
     by_run: dict[UUID, list[Report]] = {}
     for report in reports:
         by_run.setdefault(report.run_id, []).append(report)
-    wanted = {run_id: _ahead(run_id, of_run, known.definition(run_id)) for run_id, of_run in by_run.items()}
+    wanted = {
+        run_id: _ahead(run_id, of_run, known.definition(run_id), lone=len(by_run) == 1)
+        for run_id, of_run in by_run.items()
+    }
     tasks = [one for of_run in wanted.values() for one in of_run]
     fences = [fence_of(report) for report in reports]
     opened = await open_reports(connection, sql, Asked(sorted(by_run), fences, tasks))
@@ -88,13 +94,15 @@ async def _at_once(connection: Connection, sql: Sql, reports: Sequence[Report], 
     return opening
 
 
-def _ahead(run_id: UUID, reports: Iterable[Report], definition: Definition | None) -> list[TaskRequest]:
+def _ahead(run_id: UUID, reports: Iterable[Report], definition: Definition | None, *, lone: bool) -> list[TaskRequest]:
     """The task rows that the reports of one run will read; none when it is not known what the run executes."""
     if definition is None:
         return []
     need = Need()
     for report in reports:
         need.merge(foreseen(definition, supposed(report)))
+    if lone:
+        need = rounds.further(need, definition)
     wanted = [TaskRequest(run_id, *key, payload=True) for key in need.outputs]
     if not need.whole:
         wanted += [TaskRequest(run_id, *key, payload=False) for key in need.rows - need.outputs]

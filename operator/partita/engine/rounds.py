@@ -32,6 +32,8 @@ from partita.store.sql import Sql
 _NOTHING: Final = Need()
 _SMALL_RUN = 64
 """Nodes up to which a run that surprised is loaded whole, if it has no loops."""
+_SMALLEST = 16
+"""Nodes up to which all rows are looked up when any is."""
 _PORTION = 8
 """Whole runs that are read at first; then four times as many."""
 _MOST_ROWS = 20_000
@@ -49,6 +51,8 @@ async def decide_batch(
     rounds, purse = settings.decide_rounds, Purse(groups, settings.decide_ms / 1000)
     failures: dict[Submission, Exception] = {}
     needs = [(group, _foreseen(group, failures)) for group in groups]
+    if len(groups) == 1:
+        needs = [(group, further(need, group.slice.definition)) for group, need in needs]
     for number in range(1, rounds + _LAST_ROUNDS + 1):
         await _load(connection, sql, [(group, need) for group, need in needs if need])
         with purse:
@@ -65,9 +69,17 @@ async def decide_batch(
         raise PoisonedError(failures)
 
 
+def further(need: Need, definition: Definition) -> Need:
+    """Of a lone run that is small: all rows at once, so that its next reports can be decided from memory."""
+    if not need or len(definition.nodes) > _SMALLEST or not _is_small(definition):
+        return need
+    rows = need.rows.union(map(NodeKey, definition.nodes))
+    return Need(rows, need.outputs, need.input, need.whole, need.mailbox, need.versions)
+
+
 def _foreseen(group: Group, failures: dict[Submission, Exception]) -> Need:
     """What the turns of one run will probably read; nobody may change the answer."""
-    if group.slice.run is None:
+    if group.slice.run is None or group.remembered:
         return _NOTHING
     needs = []
     for turn in group.turns:

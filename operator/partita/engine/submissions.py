@@ -59,6 +59,8 @@ class Start(Submission):
     inbox_id: int | None = None
     decided: bool = False
     """A run decided on exactly this version, so that it starts even if it was withdrawn since."""
+    tried: bool = False
+    """It was sent, and the answer was lost: if the run exists, made by the same request, this is what has made it."""
 
 
 @dataclass(slots=True, eq=False)

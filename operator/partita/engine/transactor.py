@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from partita.domain.errors import OutdatedError, PartitaError, UnavailableError
 from partita.engine.batch import Batch, Tools
+from partita.engine.direct import Direct
 from partita.engine.submissions import Submission, TimerFell
 from partita.engine.turns import CollidedError, MonthMissingError, OverspentError, PoisonedError, as_engine_error
 from partita.store import failures
@@ -30,11 +31,16 @@ class Transactor:
     def __init__(self, tools: Tools, connection: Dedicated) -> None:
         self._tools = tools
         self._connection = connection
+        self._direct = Direct(tools, connection)
         self._turn = asyncio.Lock()
         self._timeline = (0, "")
         """The server's timeline, and the number of the connection on which it was asked for."""
-        self.transactions = 0
-        """Transactions begun, for figures and tests."""
+        self._transactions = 0
+
+    @property
+    def transactions(self) -> int:
+        """Transactions begun, and statements that were one, for figures and tests."""
+        return self._transactions + self._direct.transactions
 
     async def close(self) -> None:
         """Give the connection back."""
@@ -66,7 +72,7 @@ class Transactor:
             if not group:
                 continue
             try:
-                skipped += await self._attempt(group, wait=wait)
+                skipped += await self._attempt(group, wait=wait, again=backoff is not None)
                 backoff = None
             except OverspentError as spent:
                 groups.extendleft(reversed(_parts(group, spent.size)))
@@ -103,10 +109,12 @@ class Transactor:
         middle = len(group) // 2
         return [group[:middle], group[middle:]]
 
-    async def _attempt(self, group: list[Submission], *, wait: bool) -> list[Submission]:
+    async def _attempt(self, group: list[Submission], *, wait: bool, again: bool) -> list[Submission]:
         """One transaction; the answer is what it skipped."""
+        if len(group) == 1 and not (wait or again) and await self._direct.settle(group[0], _patience(group)):
+            return []
         batch = Batch(self._tools, group, wait=wait)
-        self.transactions += 1
+        self._transactions += 1
         complete = ended = False
         try:
             async with self._connection.transaction(_patience(group), first=batch.first) as connection:
@@ -118,6 +126,7 @@ class Transactor:
                     self._timeline = (self._connection.connects, timeline)
                 complete = True
             ended = True
+            self._remember(batch)
         except Exception as error:
             if self._tools.months.avoid(error, batch.sql):
                 raise MonthMissingError from error
@@ -127,6 +136,10 @@ class Transactor:
         finally:
             batch.deliver() if ended else batch.abandon()
         return batch.skipped
+
+    def _remember(self, batch: Batch) -> None:
+        places = {} if batch.writes is None else batch.writes.places
+        batch.wrote(places, int(batch.xid or 0) % 2**32, self._connection.session)
 
     async def _bound_waiting(self, connection: Connection) -> None:
         limit = self._tools.settings.engine.lock_timeout_ms

@@ -50,6 +50,8 @@ class Group:
     effects: Effects | None = None
     """What all turns together change."""
     handed: dict[NodeKey, NewLease] = field(default_factory=dict)
+    remembered: bool = False
+    """Its slice is what this process remembers of the run: nothing is read before the first decision."""
 
 
 class DeliveryRefusedError(ConflictError):

@@ -187,6 +187,11 @@ def _texts_of(data: bytes) -> list[str | None]:
     return found
 
 
+def _places_of(data: bytes) -> list[bytes]:
+    """A flat array of places, without nulls, that the server sent."""
+    return [data[place : place + 6] for place in range(24, len(data), 10)]
+
+
 def _refuse(data: bytes) -> object:
     raise TypeError(f"an array of {len(data)} bytes was read on a connection that only sends arrays of its type")
 
@@ -204,4 +209,4 @@ CODECS: Final[tuple[tuple[str, int, Encoder], ...]] = (
     ("_tid", 1010, _fixed(27, 6, bytes.__bytes__)),
 )
 """Name and number of each array type, which are PostgreSQL's own and never change, and its encoder."""
-_DECODERS: Final[dict[str, Callable[[bytes], object]]] = {"_text": _texts_of}
+_DECODERS: Final[dict[str, Callable[[bytes], object]]] = {"_text": _texts_of, "_tid": _places_of}

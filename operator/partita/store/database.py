@@ -256,6 +256,36 @@ class Dedicated:
             raise
 
     @property
+    def session(self) -> object:
+        """What stays the same while the same server is spoken to; None behind a proxy, where nobody knows how long."""
+        connection = self._connection
+        return None if self._settings.pooled or connection is None or connection.is_closed() else connection
+
+    async def fetchrow(
+        self, text: str, *values: object, patience_ms: int | None = None, session: object = None
+    ) -> Record | None:
+        """First row of one statement, a transaction of its own: one round trip. Errors as of ``transaction``.
+
+        ``session``: send it over this connection only; None when there is another one now.
+        """
+        if self._settings.pooled:
+            async with self.transaction(patience_ms) as connection:
+                return await connection.fetchrow(text, *values)
+        async with self._turn:
+            connection = await self.connection(patience_ms)
+            if session is not None and connection is not session:
+                return None
+            try:
+                return await connection.fetchrow(text, *values)
+            except DATABASE_ERRORS as error:
+                if is_disconnect(error):
+                    await self.discard()
+                raise
+            except BaseException:
+                await self.discard()  # cancelled, or its answer was not understood: as in a transaction
+                raise
+
+    @property
     def _begin(self) -> str:
         if not (self._planner and self._settings.pooled):
             return "BEGIN"

@@ -2,8 +2,9 @@
 
 Purpose: a row that this transaction has read under the lock of its run is updated at its place (``ctid``) without a
 second look into the index, and only the columns that an ordinary step changes are sent. Invariant: a place is used in
-the transaction that read it and never afterwards; after-images have none. Trade-off: what is not an ordinary step, or
-was not read, is looked up by its key and written whole, by another statement.
+the transaction that read it, or by a statement that proves that the row still stands there (``direct``); after-images
+have none. Trade-off: what is not an ordinary step, or was not read, is looked up by its key and written whole, by
+another statement.
 """
 
 from __future__ import annotations
@@ -27,6 +28,24 @@ class PlacedTask(TaskRow):
 
     __slots__ = ("place",)
     place: bytes
+
+
+def placed_run(row: RunRow, place: bytes) -> PlacedRun:
+    """A run's row that was written there."""
+    made = PlacedRun.__new__(PlacedRun)
+    for name in RunRow.__slots__:
+        setattr(made, name, getattr(row, name))
+    made.place = place
+    return made
+
+
+def placed_task(row: TaskRow, place: bytes) -> PlacedTask:
+    """A task's row that was written there."""
+    made = PlacedTask.__new__(PlacedTask)
+    for name in TaskRow.__slots__:
+        setattr(made, name, getattr(row, name))
+    made.place = place
+    return made
 
 
 _OF_RUN: Final = attrgetter(

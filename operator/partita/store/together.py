@@ -9,15 +9,17 @@ statement for each set of tables that occurs together, about a megabyte each on 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from partita.store.database import Connection
+from partita.store.database import Connection, Record
 from partita.store.errors import MovedError
 from partita.store.sql import Sql
 
 _PARAMETER: Final = re.compile(r"\$(\d+)")
+Places = Mapping[str, Sequence[bytes]]
+"""By block, where its rows stand, in the order in which they were sent."""
 
 
 class Write(NamedTuple):
@@ -27,31 +29,70 @@ class Write(NamedTuple):
     values: Sequence[object]
     rows: int = 0
     """Rows that it has to change; 0: any number."""
+    placed: bool = False
+    """Tell where its rows stand now."""
+    sent: int = 0
+    """Rows that its arrays have; 0: it does not say."""
 
 
-async def send(connection: Connection, sql: Sql, writes: Sequence[Write]) -> None:
+class Part(NamedTuple):
+    """A block within a statement."""
+
+    name: str
+    parameters: int
+    counted: bool
+    placed: bool = False
+    single: bool = False
+    """Its arrays have one row, and are sent as values (``direct``)."""
+
+
+async def send(connection: Connection, sql: Sql, writes: Sequence[Write]) -> Places:
     """Execute all of them; raises MovedError when one with ``rows`` changed fewer."""
     if not writes:
-        return
-    counted = [write for write in writes if write.rows]
-    text = combined(sql, tuple((write.name, len(write.values), write.rows > 0) for write in writes))
+        return {}
+    text = combined(sql, tuple(map(part_of, writes)))
     found = await connection.fetchrow(text, *(value for write in writes for value in write.values))
     if found is None:
         raise AssertionError("a SELECT without FROM has one row")
+    counted = [write for write in writes if write.rows]
     for write, changed in zip(counted, found, strict=False):
         if changed != write.rows:
             raise MovedError(f"{write.name}: changed {changed} rows; expected {write.rows} where they were read")
+    return places_in(found, writes)
+
+
+def part_of(write: Write) -> Part:
+    """What the text of a statement depends on."""
+    return Part(write.name, len(write.values), write.rows > 0, write.placed)
+
+
+def places_in(found: Record, writes: Iterable[Write]) -> Places:
+    """The places that an answer tells; they are its last columns, in this order."""
+    placed = [write.name for write in writes if write.placed]
+    return dict(zip(placed, list(found)[len(found) - len(placed) :], strict=True)) if placed else {}
 
 
 @lru_cache(maxsize=256)
-def combined(sql: Sql, parts: tuple[tuple[str, int, bool], ...]) -> str:
-    """One statement of blocks (name, number of parameters, counted): a count for each one that is counted."""
-    first, clauses, counts = 0, [], []
-    for name, parameters, counted in parts:
-        clauses.append(f"{name} AS (\n{_shifted(sql(name), first)}{' RETURNING 1' if counted else ''}\n)")
-        counts += [f"(SELECT count(*) FROM {name})"] if counted else []  # noqa: S608  # the name of a block
-        first += parameters
-    return f"WITH {', '.join(clauses)}\nSELECT {', '.join(counts) or 'NULL'}"
+def combined(sql: Sql, parts: tuple[Part, ...]) -> str:
+    """One statement of blocks: a count for each one that is counted, then the places of those that are placed."""
+    clauses = clauses_of([(part, sql(part.name)) for part in parts])
+    counts = [f"(SELECT count(*) FROM {part.name})" for part in parts if part.counted]  # noqa: S608  # a block's name
+    return f"WITH {', '.join(clauses)}\nSELECT {', '.join([*counts, *places_of(parts)]) or 'NULL'}"
+
+
+def clauses_of(parts: Iterable[tuple[Part, str]]) -> list[str]:
+    """The WITH clauses of blocks and their texts, whose parameters follow each other."""
+    first, clauses = 0, []
+    for part, text in parts:
+        returning = " RETURNING ctid" if part.placed else " RETURNING 1" if part.counted else ""
+        clauses.append(f"{part.name} AS (\n{_shifted(text, first)}{returning}\n)")
+        first += part.parameters
+    return clauses
+
+
+def places_of(parts: Iterable[Part]) -> list[str]:
+    """The columns that tell places."""
+    return [f"(SELECT array_agg(ctid) FROM {part.name})" for part in parts if part.placed]  # noqa: S608  # as above
 
 
 def _shifted(text: str, first: int) -> str:

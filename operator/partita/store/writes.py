@@ -26,7 +26,7 @@ from partita.store.places import is_end_of_task, is_step_of_run
 from partita.store.sequence import ReadySequence
 from partita.store.sql import Sql
 from partita.store.starts import NewRun
-from partita.store.together import Write
+from partita.store.together import Places, Write
 
 _OWN_PLACES: Final = frozenset({"RunStarted", "RunFinished"})
 """Events whose line of history may be left out."""
@@ -42,6 +42,8 @@ TOGETHER: Final = (
 them whom another transaction's start of the same run is found by."""
 COUNTED: Final = frozenset({"insert_runs", "advance_runs", "settle_tasks"})
 """Updates of rows where they were read: each has to be found there. Inserts that are counted are done in their turn."""
+_PLACED: Final = frozenset({"insert_runs", "advance_runs", "insert_tasks"})
+"""Rows that the run's next transaction may have to find: of a transaction of one run their places are told."""
 _FEW_STARTS: Final = 16
 """New runs that are inserted with all else, by the same statement. More have two of their own."""
 
@@ -53,6 +55,20 @@ class NewLease(NamedTuple):
     claim_id: UUID
     worker_id: str
     deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the rows of a transaction of one run stand now."""
+
+    now: datetime
+    """The transaction's time."""
+    xid: int
+    """The transaction's short id, as it stands in the rows."""
+    run: bytes
+    """The run's row; empty when it was not written as that of an ordinary step."""
+    tasks: Mapping[NodeKey, bytes]
+    """Those that were inserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +139,8 @@ class Writes:
     """Queues that received ready rows."""
     common: dict[Pattern, repeats.Common] = field(default_factory=dict)
     """What repeats have in common."""
+    places: Places = field(default_factory=dict)
+    """Where rows stand that were written, of a transaction of one run."""
 
     def add(self, before: Slice, effects: Effects, handed: Mapping[NodeKey, NewLease]) -> None:
         """Gather what the events of one run change; ``before`` is the slice as it was loaded."""
@@ -261,9 +279,24 @@ class Writes:
         for write in self._of(_ALONE, low, high):
             await connection.fetch(sql(write.name), *write.values)
         with starts.inserting():
-            await together.send(connection, sql, self._of(TOGETHER, low, high))
+            self.places = await together.send(connection, sql, self._of(TOGETHER, low, high))
         if self.messages:
             self.message_ids = await insert_messages(connection, sql, self.messages, self.grace_ms)
+
+    def at_once(self) -> Sequence[Write] | None:
+        """What ``send`` would send, if that is one statement; None if it takes more, or nothing changes."""
+        cleared = self.clear_ready, self.clear_leases, self.clear_timers, self.clear_waits
+        alone = self.runs, self.tasks, self.timers, self.waits, self.signals, self.consumed, self.messages
+        if not self.ids or any(cleared) or any(alone) or (self.started and not self._start_together()):
+            return None
+        return self._of(TOGETHER, min(self.ids), max(self.ids))
+
+    def placed(self, xid: int) -> Placed:
+        """Where the rows stand, of a transaction of one run that has this id and was committed."""
+        runs = self.places.get("insert_runs") or self.places.get("advance_runs") or [b""]
+        keys = [NodeKey(row[-1], row[1]) for row in self.new_tasks]
+        tasks = dict(zip(keys, self.places.get("insert_tasks", ()), strict=True)) if self.places else {}
+        return Placed(self.now, xid, runs[0], tasks)
 
     def _start_together(self) -> bool:
         """Whether the new runs are few and none has ended: the statement that writes its end would not see its row."""
@@ -295,8 +328,15 @@ class Writes:
             "insert_labels": (endings, ()),
             "insert_endings": (endings, ()),
         }
+        alone = len(self.ids) == 1
         return [
-            Write(name, (*columns.arrays(rows), *extra), len(rows) if name in COUNTED else 0)
+            Write(
+                name,
+                (*columns.arrays(rows), *extra),
+                len(rows) if name in COUNTED else 0,
+                placed=alone and name in _PLACED,
+                sent=len(rows),
+            )
             for name, (rows, extra) in blocks.items()
             if rows and name in names
         ]

@@ -69,6 +69,8 @@ class Intake(TickingService):
         """Whether the worker has declared that it waits to be told."""
         self.asking = 0
         """Tasks that the claim in progress may bring."""
+        self._full = False
+        """The latest look was left out for want of a free slot."""
 
     def hint(self) -> None:
         """There is new work: look now."""
@@ -86,10 +88,16 @@ class Intake(TickingService):
         self._claimer.doubt(claim_id)
         self.wake()
 
+    def slot_freed(self) -> None:
+        """Look now, if a slot was what was missing: a look that found nothing would find nothing again."""
+        if self._full or not self.found_nothing:
+            self.wake()
+
     async def tick(self) -> float:
         """Claim for the free slots; the answer is how long to wait for a wake-up."""
         free = self._hands.free()
-        if free <= 0:
+        self._full = free <= 0
+        if self._full:
             return _FOREVER
         self.asking = free - 1 if self.found_nothing and free > 1 else free  # one is left for what may be handed over
         tasks = await self._claim(self.asking)

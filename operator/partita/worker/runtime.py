@@ -304,7 +304,7 @@ class Worker:
 
     def _slot_freed(self) -> None:
         if not self.draining:
-            self.intake.wake()
+            self.intake.slot_freed()
 
     def _too_old(self, error: ProtocolTooOldError) -> None:
         log.error("%s; this worker hands its tasks back and stops", error)

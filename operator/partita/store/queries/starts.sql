@@ -59,14 +59,15 @@ FROM (
     unnest($37::jsonb[]) AS attributes, unnest($38::json[]) AS context_json, unnest($39::uuid[]) AS parent_id,
     unnest($40::text[]) AS parent_node, unnest($41::int[]) AS parent_index, unnest($42::int[]) AS parent_attempt,
     unnest($43::uuid[]) AS mailbox_id, unnest($44::int[]) AS depth, unnest($45::text[]) AS subflow
-) AS new;
+) AS new /* WHERE proved */;
 
 -- name: insert_open_runs
 INSERT INTO :"schema".open_runs
     (run_id, namespace, definition, name, cluster_uid, engine_id, cr_uid, subflow, started_by, tags, attributes)
 SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
     unnest($6::text[]), unnest($7::text[]), unnest($8::text[]), unnest($9::text[]), unnest($10::jsonb[]),
-    unnest($11::jsonb[]);
+    unnest($11::jsonb[])
+/* WHERE proved */;
 
 -- name: insert_inbox
 -- One row for the inbox of a run, in whatever transaction the caller has open.

@@ -23,7 +23,7 @@ FROM (
     unnest($5::int[]) AS seq, unnest($6::bigint[]) AS revision, unnest($7::timestamptz[]) AS finished_at,
     unnest($8::text[]) AS status, unnest($9::json[]) AS output_json
 ) AS new
-WHERE run.ctid = new.place AND run.id = new.id AND run.id BETWEEN $10 AND $11 AND new.id BETWEEN $10 AND $11;
+WHERE run.ctid = new.place AND run.id = new.id AND run.id BETWEEN $10 AND $11 AND new.id BETWEEN $10 AND $11 /* AND proved */;
 
 -- name: settle_tasks
 -- hot: pruned
@@ -35,7 +35,7 @@ FROM (
     unnest($4::text[]) AS state, unnest($5::json[]) AS output
 ) AS new
 WHERE task.ctid = new.place AND task.run_id = new.run_id AND task.run_id BETWEEN $6 AND $7
-  AND new.run_id BETWEEN $6 AND $7;
+  AND new.run_id BETWEEN $6 AND $7 /* AND proved */;
 
 -- name: update_runs
 -- hot: pruned
@@ -111,7 +111,7 @@ FROM (
     unnest($17::json[]) AS output, unnest($18::json[]) AS last_error, unnest($19::json[]) AS event,
     unnest($20::json[]) AS input, unnest($21::json[]) AS detail, unnest($22::text[]) AS queue,
     unnest($23::text[]) AS kind, unnest($24::text[]) AS node
-) AS new;
+) AS new /* WHERE proved */;
 
 -- name: clear_ready
 -- hot: queue
@@ -186,7 +186,8 @@ INSERT INTO :"schema".ready_tasks
      type)
 SELECT unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::timestamptz[]), unnest($4::timestamptz[]),
     unnest($5::bigint[]), unnest($6::int[]), unnest($7::int[]), unnest($8::int[]), unnest($9::smallint[]),
-    unnest($10::smallint[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]), unnest($14::text[]);
+    unnest($10::smallint[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]), unnest($14::text[])
+/* WHERE proved */;
 
 -- name: insert_leases
 -- Tasks that are handed on to the worker whose report made them ready.
@@ -194,7 +195,8 @@ INSERT INTO :"schema".task_leases
     (run_id, lease_id, claim_id, claimed_at, deadline_at, index, attempt, generation, node, worker_id, queue, type)
 SELECT unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::timestamptz[]),
     unnest($5::timestamptz[]), unnest($6::int[]), unnest($7::int[]), unnest($8::int[]), unnest($9::text[]),
-    unnest($10::text[]), unnest($11::text[]), unnest($12::text[]);
+    unnest($10::text[]), unnest($11::text[]), unnest($12::text[])
+/* WHERE proved */;
 
 -- name: put_timers
 -- hot: queue
@@ -246,7 +248,8 @@ INSERT INTO :"schema".run_history
     (run_id, seq, generation, at, started_at, index, attempt, event, node, who, error, details)
 SELECT unnest($1::uuid[]), unnest($2::int[]), unnest($3::int[]), unnest($4::timestamptz[]), unnest($5::timestamptz[]),
     unnest($6::int[]), unnest($7::int[]), unnest($8::text[]), unnest($9::text[]), unnest($10::text[]), unnest($11::json[]),
-    unnest($12::json[]);
+    unnest($12::json[])
+/* WHERE proved */;
 
 -- name: ended_runs
 -- hot: pruned
@@ -262,7 +265,7 @@ CROSS JOIN LATERAL (
     WHERE row.id = ended.run_id AND row.id BETWEEN $10 AND $11
     LIMIT 1
 ) AS run
-WHERE ended.run_id BETWEEN $10 AND $11;
+WHERE ended.run_id BETWEEN $10 AND $11 /* AND proved */;
 
 -- name: insert_labels
 -- utility: reads ended_runs, with which it is sent
@@ -285,13 +288,14 @@ SELECT run_id, finished_at, generation, seq, status, namespace, definition, name
 
 -- name: delete_open_runs
 -- hot: queue
-DELETE FROM :"schema".open_runs WHERE run_id = ANY ($1::uuid[]);
+DELETE FROM :"schema".open_runs WHERE run_id = ANY ($1::uuid[]) /* AND proved */;
 
 -- name: queue_projection
 -- hot: queue
 -- The newest revision must win: with DO NOTHING a change that comes while an older one is being written would be lost.
 INSERT INTO :"schema".projection_queue AS queued (run_id, revision, due_at)
 SELECT unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::timestamptz[])
+/* WHERE proved */
 ON CONFLICT (run_id) DO UPDATE SET revision = excluded.revision, due_at = least(queued.due_at, excluded.due_at);
 
 -- name: fail_timer

@@ -1,0 +1,188 @@
+"""A lone transition as one statement: proof, fence and everything that is written, in a transaction of its own.
+
+Purpose: a process that remembers a run needs no transaction to read it first: four round trips become one. Invariant:
+every row is written because one row was found, ``proved``:
+
+- For a report it is the lease, which is deleted only if the run's row is the version that this process remembers and
+  could be locked. A version is told by its place and the transaction that wrote it. Whoever changes a record of a run
+  writes the run's row as well (``Writes.add``), so that the same version means that all records are as they were.
+- For a start it is the state of the engine, which is as the process remembers it, and the definition's version, which
+  may still be started. That the run is new is what its primary key sees to.
+
+Without the proof nothing is written, and the caller does it the usual way. Tasks stand where they were left unless
+their table was rewritten meanwhile; one that does not is a division by zero: an error undoes everything, which a count
+that arrives after the commit could not. What the proof reads and what is written see one moment, which begins after the
+statement has its locks. The first of these is ``guard``: with it the exchange of a month's tables conflicts, which
+begins with the same one (``months``).
+
+Trade-off: a process that is wrong about a run has paid a round trip for nothing; a lost answer leaves it unknown
+whether the statement took effect, and the second try finds out by the fences, since the transaction's id is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from partita.domain.state.rows import NodeKey
+from partita.store import together
+from partita.store.database import Dedicated
+from partita.store.fences import LeaseFence
+from partita.store.slices import AskedVersion
+from partita.store.sql import Sql, blocks
+from partita.store.together import Part, Places, Write
+
+_CONDITION: Final = re.compile(r"/\* (AND|WHERE) proved \*/")
+_DERIVED: Final = frozenset({"insert_labels", "insert_endings"})
+"""Blocks that write what ``ended_runs`` yields, which has the condition."""
+_SETTLE: Final = "settle_tasks"
+_CHECK: Final = "1 / ((SELECT count(*) FROM {}{}) = {} * proof.rows)::int"
+_ARRAY: Final = re.compile(r"unnest\(\$(\d+)::(\w+)\[\]\)")
+"""A column of the rows that a block writes."""
+CLOCK_MS: Final = 250
+"""By how much a process may be wrong about the database's clock."""
+
+
+class RunVersion(NamedTuple):
+    """A version of a run's row."""
+
+    place: bytes
+    run_id: UUID
+    xid: int
+    """The transaction that wrote it."""
+
+
+class Belief(NamedTuple):
+    """What a process thinks of the engine."""
+
+    protocol: int
+    """Its own."""
+    now: datetime
+    floor: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """What a statement that took effect says."""
+
+    now: datetime
+    """The database's clock."""
+    xid: int
+    places: Places
+
+
+_REPORT: Final = (Part("run_proof", 6, counted=False), Part("lease_proof", 5, counted=False))
+_START: Final = (Part("start_proof", 8, counted=False),)
+
+
+class Proof(NamedTuple):
+    """What a statement rests on."""
+
+    parts: tuple[Part, ...]
+    values: tuple[object, ...]
+    session: object = None
+    """The connection over which the run was left as it is remembered."""
+
+
+def of_report(belief: Belief, run: RunVersion, lease: LeaseFence, session: object) -> Proof:
+    """That the run is as remembered, over this connection, and its lease ends."""
+    return Proof(_REPORT, (*run, belief.protocol, belief.now, CLOCK_MS, *lease[:5]), session)
+
+
+def of_start(belief: Belief, version: AskedVersion, *, decided: bool) -> Proof:
+    """That the engine is as remembered and the version may be started."""
+    asked = (version.definition_id, version.version, version.exact, decided)
+    return Proof(_START, (belief.protocol, belief.now, CLOCK_MS, belief.floor, *asked))
+
+
+async def send(
+    connection: Dedicated, sql: Sql, proof: Proof, writes: Sequence[Write], settled: Sequence[NodeKey], patience_ms: int
+) -> Wrote | None:
+    """Write, if the proof holds; else None, and nothing has changed. ``settled``: the tasks that ``settle_tasks`` ends.
+
+    Raises the database's errors as they are; after one for which ``is_disconnect`` holds the outcome is unknown.
+    """
+    rows = tuple(write.rows for write in writes if write.rows)
+    text = _text(sql, proof.parts, tuple(map(part_of, writes)), rows)
+    values = [*proof.values, *(value for write in writes for value in _values(write))]
+    values += zip(*settled, strict=True)
+    found = await connection.fetchrow(text, *values, patience_ms=patience_ms, session=proof.session)
+    if found is None or not found[0]:
+        return None
+    return Wrote(found[1], found[2], together.places_in(found, writes))
+
+
+def part_of(write: Write) -> Part:
+    """What the text of a statement depends on."""
+    return together.part_of(write)._replace(single=write.sent == 1)
+
+
+def _values(write: Write) -> Sequence[object]:
+    """Of a single row, its values instead of arrays of one."""
+    if write.sent != 1:
+        return write.values
+    columns, values = _columns(write.name), write.values
+    return [
+        value if number not in columns else value[0] if value else None  # type: ignore[index]  # an array, empty for null
+        for number, value in enumerate(values, 1)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _columns(name: str) -> frozenset[int]:
+    """The parameters of a block that are arrays, one a column."""
+    return frozenset(int(match[1]) for match in _ARRAY.finditer(blocks()[name].text))
+
+
+def report_text(sql: Sql, parts: tuple[Part, ...], rows: tuple[int, ...]) -> str:
+    """The statement of a report that writes these parts, the counted ones so many rows."""
+    return _text(sql, _REPORT, parts, rows)
+
+
+def start_text(sql: Sql, parts: tuple[Part, ...], rows: tuple[int, ...]) -> str:
+    """The same of a start."""
+    return _text(sql, _START, parts, rows)
+
+
+@lru_cache(maxsize=256)
+def _text(sql: Sql, proof: tuple[Part, ...], parts: tuple[Part, ...], rows: tuple[int, ...]) -> str:
+    """The last part of the proof is ``proved``; what is counted has to be so many rows, if it holds."""
+    *conditions, last = proof
+    proved = [(part, sql(part.name)) for part in conditions] + [(last._replace(name="proved"), sql(last.name))]
+    clauses = together.clauses_of([*proved, *((_plain(part), conditional(sql, part)) for part in parts)])
+    first = sum(part.parameters for part in (*proof, *parts)) + 1
+    counted = zip((part.name for part in parts if part.counted), rows, strict=True)
+    checks = [_CHECK.format(name, _settled(first) if name == _SETTLE else "", many) for name, many in counted]
+    columns = ["proof.rows", "clock_timestamp()", "CASE WHEN proof.rows > 0 THEN pg_current_xact_id()::xid END"]
+    return (
+        f"WITH guard AS MATERIALIZED ({sql.parents('direct_guard')}), {', '.join(clauses)}\n"  # noqa: S608  # of blocks
+        f"SELECT {', '.join([*columns, *checks, *together.places_of(parts)])}\n"
+        "FROM (SELECT count(*) AS rows FROM proved) AS proof WHERE NOT EXISTS (SELECT FROM guard)"
+    )
+
+
+def _plain(part: Part) -> Part:
+    """``settle_tasks`` tells more than that it did something."""
+    return part._replace(counted=False) if part.name == _SETTLE else part
+
+
+def _settled(first: int) -> str:
+    """Of the rows that stood at the remembered places, those that are the tasks that were meant."""
+    return (
+        f" JOIN (SELECT unnest(${first}::text[]) AS node, unnest(${first + 1}::int[]) AS index) AS meant"
+        " USING (node, index)"
+    )
+
+
+def conditional(sql: Sql, part: Part) -> str:
+    """A block that writes only if there is proof; of a single row without arrays."""
+    text, found = _CONDITION.subn(r"\1 EXISTS (SELECT FROM proved)", sql(part.name))
+    if found != (0 if part.name in _DERIVED else 1):
+        raise AssertionError(f"{part.name}: has no condition to write under")
+    text = _ARRAY.sub(r"$\1::\2", text) if part.single else text
+    return f"{text} RETURNING node, index" if part.name == _SETTLE else text
