@@ -1,6 +1,7 @@
 """Idle latency: how long a lone run of three steps takes, against bare SQL that writes the same rows.
 
-Lone runs of the engine and of bare SQL take turns, so that both meet the same disk. A run of the engine goes from
+Lone runs of the engine and of bare SQL, with transactions and with a statement a transition, take turns, so that all
+meet the same disk. A run of the engine goes from
 ``Engine.start`` to the moment the worker's last report was committed, as the process that waits for it sees it: through
 claim, worker and hand-off, with the worker in the same process and idle between the runs.
 """
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 from bench import bare
+from bench.bare import Transition
 from bench.figures import Figure, emit, say
 from bench.load import working
 from bench.loop import run
@@ -25,6 +28,7 @@ from partita.store.database import Dedicated
 from partita.store.sql import Sql
 
 GOALS = (1.5, 1.2)
+Play = Callable[[Sequence[Transition], Dedicated, Sql], Awaitable[None]]
 _PATIENCE = 30.0
 _WARM = 20
 _PERCENTILES = ((0.5, "p50", GOALS[0]), (0.99, "p99", GOALS[1]))
@@ -39,18 +43,31 @@ def main(arguments: Sequence[str]) -> None:
 
 async def measure(settings: Settings, options: Options) -> list[Figure]:
     """Percentiles of some groups of lone runs."""
-    groups: list[tuple[list[float], list[float]]] = []
+    groups: list[Group] = []
     session = Dedicated(settings.database, "bench/bare", planner=True)
     try:
         async with working(settings, WatchedEngine) as engine:
             pair = Pair(engine, session)
             await pair.group(min(_WARM, options.runs))
             for number in range(options.repeats):
-                groups.append((await pair.group(options.runs))[:2])
-                say(f"latency {number + 1}/{options.repeats}: {_shown(*groups[-1])}")
+                groups.append(await pair.group(options.runs))
+                say(f"latency {number + 1}/{options.repeats}: {_shown(groups[-1])}")
     finally:
         await session.close()
     return _figures(groups, options.runs)
+
+
+@dataclass(slots=True)
+class Group:
+    """Milliseconds of lone runs."""
+
+    ours: list[float] = field(default_factory=list)
+    """Of the engine, until the last step is recorded."""
+    bare: list[float] = field(default_factory=list)
+    at_once: list[float] = field(default_factory=list)
+    """Of bare SQL with a statement a transition."""
+    unrecorded: list[float] = field(default_factory=list)
+    """Of the engine, until the last step has run."""
 
 
 class WatchedEngine(Engine):
@@ -78,19 +95,22 @@ class Pair:
         self._session = session
         self._sql = Sql(engine.settings.database.schema)
 
-    async def group(self, runs: int) -> tuple[list[float], list[float], list[float]]:
-        """Milliseconds of lone runs: of the engine, of bare SQL, and of the engine until the last step has run."""
+    async def group(self, runs: int) -> Group:
+        """Lone runs of each kind, by turns."""
         parsed = bare.definition()
-        ours, theirs, unrecorded = [], [], []
+        group = Group()
         for _ in range(runs):
             begun = time.perf_counter()
-            ours.append(await lone(self._engine))
-            unrecorded.append((self._engine.last_step_ran - begun) * 1e3)
-            transitions = bare.decided(1, parsed)
-            begun = time.perf_counter()
-            await bare.play(transitions, self._session, self._sql)
-            theirs.append((time.perf_counter() - begun) * 1e3)
-        return ours, theirs, unrecorded
+            group.ours.append(await lone(self._engine))
+            group.unrecorded.append((self._engine.last_step_ran - begun) * 1e3)
+            group.bare.append(await self._played(bare.play, bare.decided(1, parsed)))
+            group.at_once.append(await self._played(bare.play_at_once, bare.decided_at_once(parsed)))
+        return group
+
+    async def _played(self, play: Play, transitions: Sequence[Transition]) -> float:
+        begun = time.perf_counter()
+        await play(transitions, self._session, self._sql)
+        return (time.perf_counter() - begun) * 1e3
 
 
 async def lone(engine: WatchedEngine) -> float:
@@ -109,13 +129,17 @@ def percentile(samples: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def _figures(groups: list[tuple[list[float], list[float]]], runs: int) -> list[Figure]:
+def _figures(groups: Sequence[Group], runs: int) -> list[Figure]:
     figures, setting = [], {"lone_runs": runs}
     for share, name, goal in _PERCENTILES:
-        ours = [percentile(group[0], share) for group in groups]
-        theirs = [percentile(group[1], share) for group in groups]
+        ours = [percentile(group.ours, share) for group in groups]
+        theirs = [percentile(group.bare, share) for group in groups]
+        least = [percentile(group.at_once, share) for group in groups]
         ratios = [mine / bare_sql for mine, bare_sql in zip(ours, theirs, strict=True)]
+        to_least = [mine / bare_sql for mine, bare_sql in zip(ours, least, strict=True)]
         figures += [
+            Figure.median(f"latency_{name}_least", least, "ms", better="lower", setting=setting),
+            Figure.median(f"latency_{name}_least_ratio", to_least, "ratio", better="lower", setting=setting),
             Figure.median(f"latency_{name}", ours, "ms", better="lower", setting=setting),
             Figure.median(f"latency_{name}_bare_sql", theirs, "ms", better="lower", setting=setting),
             Figure.median(f"latency_{name}_ratio", ratios, "ratio", goal=goal, better="lower", setting=setting),
@@ -123,9 +147,10 @@ def _figures(groups: list[tuple[list[float], list[float]]], runs: int) -> list[F
     return figures
 
 
-def _shown(ours: list[float], theirs: list[float]) -> str:
+def _shown(group: Group) -> str:
     words = [
-        f"{name} {percentile(ours, share):.1f} ms, bare SQL {percentile(theirs, share):.1f} ms"
+        f"{name} {percentile(group.ours, share):.1f} ms, bare SQL {percentile(group.bare, share):.1f} ms, "
+        f"a statement each {percentile(group.at_once, share):.1f} ms"
         for share, name, _ in _PERCENTILES
     ]
     return "; ".join(words)

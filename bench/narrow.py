@@ -65,6 +65,14 @@ def _in(sql: Sql, text: str) -> str:
     return sql.written(text)
 
 
+def parts(
+    sql: Sql, runs: list[Row], tasks: list[Row], bounds: tuple[UUID, UUID]
+) -> list[tuple[str, str, list[object]]]:
+    """Both updates as name, text and parameters, where there are rows."""
+    updates = (("runs", _RUNS, runs), ("tasks", _TASKS, tasks))
+    return [(name, _in(sql, text), [*columns.arrays(rows), *bounds]) for name, text, rows in updates if rows]
+
+
 async def send(connection: Connection, sql: Sql, runs: list[Row], tasks: list[Row], bounds: tuple[UUID, UUID]) -> None:
     """Both updates."""
     for text, rows in ((_RUNS, runs), (_TASKS, tasks)):

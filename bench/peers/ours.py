@@ -51,6 +51,7 @@ async def _latency(settings: Settings, runs: int) -> Lone:
         async with working(settings, WatchedEngine) as engine:
             pair = Pair(engine, session)
             await pair.group(_WARM)
-            return Lone(*map(tuple, await pair.group(runs)))
+            group = await pair.group(runs)
+            return Lone(tuple(group.ours), tuple(group.bare), tuple(group.unrecorded))
     finally:
         await session.close()

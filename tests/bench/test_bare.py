@@ -34,7 +34,9 @@ async def test_bare_sql_leaves_the_rows_that_the_engine_leaves(settings: Setting
     async with loaded(settings, OPTIONS) as load:
         await load.round(RUNS)
         session = Dedicated(settings.database, "test", planner=True)
-        await bare.play(bare.decided(RUNS, bare.definition()), session, Sql(settings.database.schema))
+        sql, parsed = Sql(settings.database.schema), bare.definition()
+        await bare.play(bare.decided(RUNS - 1, parsed), session, sql)
+        await bare.play_at_once(bare.decided_at_once(parsed), session, sql)
         await session.close()
         ours = await load.observer.fetch(ROWS, NAMESPACE)
         theirs = await load.observer.fetch(ROWS, bare.NAMESPACE)

@@ -20,10 +20,11 @@ ROOT = Path(__file__).parents[2]
 FIELDS = {"figure", "value", "unit", "goal", "better", "met", "runs", "min", "max", "load", "setting"}
 LESS_THAN_A_TICK = {"submit_python", "submit_postgres"}
 """Processor time comes in ticks of 10 ms, which tiny rounds need not reach."""
+KINDS = ("", "_bare_sql", "_ratio", "_least", "_least_ratio")
 FIGURES = {
     "ceiling": {"ceiling_1_connections", "ceiling_2_connections", "ceiling"},
     "throughput": {"throughput", "throughput_share_of_bare_sql", "python_cpu", "postgres_cpu"},
-    "latency": {f"latency_{share}{kind}" for share in ("p50", "p99") for kind in ("", "_bare_sql", "_ratio")},
+    "latency": {f"latency_{share}{kind}" for share in ("p50", "p99") for kind in KINDS},
     "counts": {"wal", "commits", "hot_workflow_runs", "hot_task_instances", "statements"},
     "submit": {"submit", "submit_one_by_one", "submit_python", "submit_postgres", "submit_two_processes"},
     "fanout": {
