@@ -43,6 +43,8 @@ class Lone:
         self.hands = Hands(slots=100)
         engine.coordinator.idle.add(self.hands)
         self._transactor = engine.coordinator._lanes[0]._transactor
+        self.pooled = engine.settings.database.pooled
+        """Behind a proxy nobody knows which server the next statement meets: reports go the usual way."""
 
     @property
     def memory(self) -> Memory:
@@ -110,7 +112,7 @@ async def test_each_transition_of_a_lone_run_is_one_statement(lone: Lone, other:
     direct, usual = lone.direct, lone.usual
     task = await lone.start()
     await lone.finish(task)
-    assert (lone.direct - direct, lone.usual - usual) == (4, 0)
+    assert (lone.direct - direct, lone.usual - usual) == ((1, 3) if lone.pooled else (4, 0))
     assert await status(other, task.run_id) == "Succeeded"
     assert await history_of(lone.engine, task.run_id) == WHOLE
     assert await count(other, "task_instances", task.run_id) == 3
@@ -123,7 +125,7 @@ async def test_a_worker_of_another_process_needs_one_usual_transaction(lone: Lon
     async with opened(settings) as engine:
         second = Lone(engine)
         await second.finish(task)
-        assert (second.direct, second.usual) == (2, 1)
+        assert (second.direct, second.usual) == ((0, 3) if second.pooled else (2, 1))
     assert await history_of(lone.engine, task.run_id) == WHOLE
 
 
@@ -213,7 +215,7 @@ async def test_only_the_remembered_version_of_a_row_proves_anything(lone: Lone) 
     following = await lone.report(task)
     assert (lone.direct - direct, lone.usual - usual) == (0, 1)
     await lone.report(following)
-    assert lone.direct - direct == 1
+    assert lone.direct - direct == (0 if lone.pooled else 1)
 
 
 @pytest.mark.parametrize("table", ["workflow_runs", "task_instances"])
