@@ -94,18 +94,33 @@ class Pair:
         self._engine = engine
         self._session = session
         self._sql = Sql(engine.settings.database.schema)
+        self._parsed = bare.definition()
 
     async def group(self, runs: int) -> Group:
         """Lone runs of each kind, by turns."""
-        parsed = bare.definition()
         group = Group()
         for _ in range(runs):
-            begun = time.perf_counter()
-            group.ours.append(await lone(self._engine))
-            group.unrecorded.append((self._engine.last_step_ran - begun) * 1e3)
-            group.bare.append(await self._played(bare.play, bare.decided(1, parsed)))
-            group.at_once.append(await self._played(bare.play_at_once, bare.decided_at_once(parsed)))
+            await self._run(group)
+            await self._play(group)
         return group
+
+    async def apart(self, runs: int) -> Group:
+        """The engine's one after the other, and then those of bare SQL."""
+        group = Group()
+        for _ in range(runs):
+            await self._run(group)
+        for _ in range(runs):
+            await self._play(group)
+        return group
+
+    async def _run(self, group: Group) -> None:
+        begun = time.perf_counter()
+        group.ours.append(await lone(self._engine))
+        group.unrecorded.append((self._engine.last_step_ran - begun) * 1e3)
+
+    async def _play(self, group: Group) -> None:
+        group.bare.append(await self._played(bare.play, bare.decided(1, self._parsed)))
+        group.at_once.append(await self._played(bare.play_at_once, bare.decided_at_once(self._parsed)))
 
     async def _played(self, play: Play, transitions: Sequence[Transition]) -> float:
         begun = time.perf_counter()

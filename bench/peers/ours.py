@@ -1,8 +1,9 @@
 """Our own turn between those of the peers: the same figures by the scripts that measure them alone.
 
-Invariant: nothing is measured differently here; ``bench.load`` and ``bench.latency`` do the work. Lone runs alternate
-with bare SQL that writes the same rows, which is a line of its own. Ours end with the commit of the last step's end;
-those of most peers when the last step's function has run, so that this moment of ours is a line of its own as well.
+Invariant: nothing is measured differently here; ``bench.load`` and ``bench.latency`` do the work, but that lone runs
+come one after the other, as those of peers do; bare SQL that writes the same rows, a line of its own, follows. Ours end
+with the commit of the last step's end; those of most peers when the last step's function has run, so that this moment
+of ours is a line of its own as well.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ async def _latency(settings: Settings, runs: int) -> Lone:
         async with working(settings, WatchedEngine) as engine:
             pair = Pair(engine, session)
             await pair.group(_WARM)
-            group = await pair.group(runs)
+            group = await pair.apart(runs)
             return Lone(tuple(group.ours), tuple(group.bare), tuple(group.unrecorded))
     finally:
         await session.close()
