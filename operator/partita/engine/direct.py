@@ -94,6 +94,9 @@ class Direct:
         known = self._tools.memory.recall(one.run_id, self._connection.session)
         if known is None:
             return None
+        state.now = max(
+            state.now, known.written_at
+        )  # the clock is known a little late: no attempt ends before it began
         return Opening(state, {one.run_id}, dict(known.leases), remembered=known)
 
     async def _write(self, batch: Batch, opened: Opening, writes: Sequence[Write], patience_ms: int) -> Outcome:

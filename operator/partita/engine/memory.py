@@ -46,6 +46,8 @@ class Remembered:
     slice: Slice
     """With places in its rows."""
     row: RunVersion
+    written_at: datetime
+    """The time of its last transaction."""
     leases: EndedLeases
     """Leases that this process has handed out, as their ends will tell them."""
     session: object
@@ -123,7 +125,7 @@ def _remembered(group: Group, placed: Placed, leases: EndedLeases, session: obje
         for key, lease in group.handed.items()
     }
     row = RunVersion(placed.run, run.id, placed.xid)
-    return Remembered(group.version, kept, row, {**leases, **handed}, session)
+    return Remembered(group.version, kept, row, placed.now, {**leases, **handed}, session)
 
 
 def _stored_tasks(

@@ -119,7 +119,7 @@ async def send(
 
 def part_of(write: Write) -> Part:
     """What the text of a statement depends on."""
-    return together.part_of(write)._replace(single=write.sent == 1)
+    return Part(write.name, len(write.values), write.rows > 0, write.placed, write.sent == 1)
 
 
 def _values(write: Write) -> Sequence[object]:
