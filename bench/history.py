@@ -83,14 +83,23 @@ WITH drawn AS MATERIALIZED (
         (run_id, finished_at, generation, seq, status, namespace, definition, name, reason, started_by)
     SELECT id, made + interval '3 seconds', 0, 6, status, namespace, definition, '', '', started_by FROM new
 )
-INSERT INTO :"schema".run_labels (run_id, label, status)
-SELECT new.id, ('x' || left(md5(label.text), 16))::bit(64)::bigint, new.status
+INSERT INTO :"schema".run_labels (run_id, label, status, origin, labels)
+SELECT new.id, label.hash, new.status,
+       ('x' || left(md5(new.namespace), 4) || left(md5(new.definition), 6)
+        || left(md5(new.started_by), 6))::bit(64)::bigint, known.bits
 FROM new
 CROSS JOIN LATERAL (
-    SELECT '#' || tag AS text FROM jsonb_array_elements_text(new.tags) AS tag
-    UNION ALL
-    SELECT key || '=' || value FROM jsonb_each_text(new.attributes)
-) AS label
+    SELECT array_agg(hash) AS hashes,
+           bit_or((1::bigint << (hash & 63)::int) | (1::bigint << (hash >> 6 & 63)::int)
+                  | (1::bigint << (hash >> 12 & 63)::int) | (1::bigint << (hash >> 18 & 63)::int)) AS bits
+    FROM (
+        SELECT ('x' || left(md5('#' || tag), 16))::bit(64)::bigint AS hash
+        FROM jsonb_array_elements_text(new.tags) AS tag
+        UNION ALL
+        SELECT ('x' || left(md5(key || '=' || value), 16))::bit(64)::bigint FROM jsonb_each_text(new.attributes)
+    ) AS label
+) AS known
+CROSS JOIN LATERAL unnest(known.hashes) AS label (hash)
 """
 _OPEN: Final = """
 WITH new AS MATERIALIZED (

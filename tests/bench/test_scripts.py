@@ -65,7 +65,10 @@ FIGURES = {
         ),
         *("pooled_pgbouncer_cpu", "pooled_postgres_cpu_ratio", "pooled_latency_p50_ratio"),
     },
-    "lists": {"list_p99_1000", "list_p99_3000", *(f"list_growth_{name}" for name in FILTERS)},
+    "lists": {
+        *(f"list_{kind}_p99_{size}" for kind in ("one", "several") for size in (1000, 3000)),
+        *(f"list_growth_{name}" for name in FILTERS),
+    },
 }
 KUBE = {"kube_path", "kube_rate", "kube_scale"}
 """Scripts that need a Kubernetes API; their test is in ``tests/kube/test_bench.py``."""

@@ -1,13 +1,13 @@
-"""Runs that several filters have in common: the rarest filter's entries, checked for the others where they are read.
+"""Runs that several filters have in common: entries of one filter, checked for the others where they are read.
 
 Invariant: what is given for a range holds every ended run of it that has all the filters and whose labels are written
-down. Method: how far back the newest few entries of each filter reach says which is the rarest; its entries are read
-by windows in the server, which looks each up in the indexes of the others and sends only those that fit. So a filter
-that one run in a million fits costs as little as one that every run fits, beside any other, and what does not fit does
-not travel. Namespaces and definitions that are asked for by themselves have no index of their own: to find out how
-rare one is costs as much as a window, and is done only where a window of the others gave next to nothing. Trade-off:
-each entry of the rarest filter costs a lookup or two, so that filters that are common alone and fit hardly any run
-together are walked through to the end, which is why ``lists`` bounds the work of a page.
+down. Method: entries of labels say by themselves what else lists ask for, and entries of a person have namespace and
+definition; how far back the newest few entries of each filter reach says which filter costs least. Its entries are
+read by windows in the server, and only those that fit travel. So a filter that one run in a million fits costs as
+little as one that every run fits, beside any other. Namespaces and definitions that are asked for by themselves have no
+index of their own: to find out how rare one is costs as much as a window, and is done only where a window of the others
+gave next to nothing. Trade-off: filters that are common alone and fit hardly any run together are walked through to the
+end, which is why ``lists`` bounds the work of a page.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EDGE: Final = 100
 _POOR: Final = 40
 """Where fewer than one entry in so many fits, another filter may be rarer after all."""
 _LOOKUP: Final = 8
-"""To look one entry up costs as much as to read so many."""
+"""To look something up for an entry costs as much as to read so many."""
 _LOOKUPS: Final = 1_200
-"""Entries of a window of which each is looked up."""
-_NEAR: Final = 6
-"""A filter of fewer than so many times as many entries as the rarest is read along with it before any is looked up."""
+"""Entries of a window for which something is looked up."""
+_AT_ONCE: Final = 600
+"""Entries of the first window where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,12 @@ class Asked:
         """Whether namespace and definition are both asked for, which is what an index begins with."""
         return self.namespace is not None and self.definition is not None
 
+    @property
+    def indexed(self) -> tuple[str, ...]:
+        """The filters that have an index, as ``list_newest`` calls them."""
+        person = () if self.person is None else ("person",)
+        return (*self.labels, *person, *(("place",) if self.placed else ()))
+
 
 @dataclass(slots=True)
 class Common(Stream):
@@ -60,11 +66,9 @@ class Common(Stream):
     wanted: int = 60
     """Ids that are to be found in all."""
     kind: str = ""
-    """The rarest filter: label, person, place or merged; empty while it is not known."""
+    """Whose entries are read: label, person, place or merged; empty while it is not known."""
     labels: tuple[str, ...] = ()
     """The rarest first."""
-    near: str = ""
-    """A filter that is read along with the rarest one, as it is not much denser: a label or person."""
     passed: int = 0
     """Entries that fit, of all that were looked at."""
     looked_at: int = 0
@@ -78,15 +82,18 @@ class Common(Stream):
     async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
         if not self.kind and (few := await self._choose(database, low)) is not None:
-            self._know(few, low, len(few))
-            return
-        read = self._read_merged if self.kind == "merged" else self._read_indexed
-        found, looked_at, reach = await read(database, low)
-        self._know(found, reach, looked_at)
+            self._know(few, low, len(few), 0)
+        elif self.kind == "merged":
+            await self._read_merged(database, low)
+        else:
+            await self._read_indexed(database, low)
 
     async def _choose(self, database: Database, low: Id) -> list[Id] | None:
-        """Find the rarest filter; where it has few entries down to the end, these, unchecked."""
-        tried = self.merged if self.looked_at else None
+        """Find the filter to read; where one has few entries down to the end, these, unchecked."""
+        tried, names = self.merged if self.looked_at else None, self.asked.indexed
+        if len(names) == 1 and tried is None:
+            self._take(names[0])
+            return None
         size = EDGE if tried is None else tried.size
         newest = await self._newest(database, low, size)
         edges = {name: ids[size - 1] if len(ids) >= size else low for name, ids in newest.items()}
@@ -94,11 +101,26 @@ class Common(Stream):
         if edges[rarest] <= low:
             return newest[rarest]
         self.labels = tuple(sorted(self.asked.labels, key=edges.__getitem__))
-        self.kind = "label" if rarest in self.labels else rarest
-        self.near = _near(rarest, newest, edges)
+        self._take(self._cheapest(newest, edges))
         if tried is not None:
             await self._try(tried, database, low, edges[rarest])
         return None
+
+    def _take(self, name: str) -> None:
+        self.labels = self.labels or self.asked.labels
+        self.kind = "label" if name in self.labels else name
+        if self._says_all(name) and not self.looked_at:
+            self.size = max(self.size, min(MOST, _AT_ONCE))
+
+    def _cheapest(self, newest: dict[str, list[Id]], edges: dict[str, Id]) -> str:
+        """Rare entries are few to read; of some it has to be looked up what else they have."""
+        top = max(_time(ids[0]) for ids in newest.values())
+        costs = {name: 1 if self._says_all(name) else _LOOKUP for name in edges}
+        return min(edges, key=lambda name: costs[name] / (1 + top - _time(edges[name])))
+
+    def _says_all(self, name: str) -> bool:
+        """Whether entries of a filter have what the others ask for."""
+        return name in self.asked.labels or (name == "person" and not self.asked.labels)
 
     async def _newest(self, database: Database, low: Id, size: int) -> dict[str, list[Id]]:
         """The newest entries of each filter that has an index: at least so many, unless it has fewer."""
@@ -111,7 +133,7 @@ class Common(Stream):
         merged.reset(self.reach)
         await merged.read(database, low)
         if merged.reach < edge:
-            self.kind, self.near = "merged", ""
+            self.kind = "merged"
         else:
             self.merged = None
 
@@ -119,14 +141,12 @@ class Common(Stream):
         asked = self.asked
         return asked.statuses, labels, asked.person, asked.namespace, asked.definition
 
-    async def _read_indexed(self, database: Database, low: Id) -> tuple[list[Id], int, Id]:
-        block, values = _FITS[self.kind], self._values(self.labels)
-        near = (self.near if self.near in self.labels else None, self.asked.person if self.near == "person" else None)
-        row = await database.fetchrow(block, *self._window(low), *values, self._missing, *near)
+    async def _read_indexed(self, database: Database, low: Id) -> None:
+        row = await database.fetchrow(_FITS[self.kind], *self._window(low), *self._values(self.labels), self._missing)
         assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
-        return split(row["ids"]), row["looked_at"], row["reach"]
+        self._know(split(row["ids"]), row["reach"], row["looked_at"], row["looked_up"])
 
-    async def _read_merged(self, database: Database, low: Id) -> tuple[list[Id], int, Id]:
+    async def _read_merged(self, database: Database, low: Id) -> None:
         assert self.merged is not None  # noqa: S101  # for the type checker: it has been read
         if self.merged.reach >= self.reach:
             await self.merged.read(database, low)
@@ -134,36 +154,25 @@ class Common(Stream):
         self.merged.reset(reach)
         values = (self.asked.statuses, self.labels, self.asked.person)
         fitting = await database.fetchval("list_ids_fit", [UUID(bytes=each) for each in ids], *values)
-        return split(fitting), len(ids), reach
+        self._know(split(fitting), reach, len(ids), len(ids))
 
     @property
     def _missing(self) -> int:
         """Ids that the next window needs not go beyond."""
         return max(self.wanted - self.passed, self.wanted // 4, 1)
 
-    def _know(self, found: list[Id], reach: Id, looked_at: int) -> None:
-        """Take a window, and go by what it gave."""
+    def _know(self, found: list[Id], reach: Id, looked_at: int, looked_up: int) -> None:
+        """Take a window, and go by what it gave; for ``looked_up`` entries something was looked up."""
         self.ids += found
         self.reach = reach
         self.passed += len(found)
         self.looked_at += looked_at
-        cheap = bool(self.near) or (self.kind == "person" and not self.labels)
-        self.fetched += looked_at * (2 if cheap else _LOOKUP)
+        self.fetched += looked_at + looked_up * (_LOOKUP - 1)
         expected = self._missing * self.looked_at // max(1, self.passed)
-        self.size = min(MOST if cheap else _LOOKUPS, MOST, max(EDGE, expected * 3 // 2))
+        self.size = min(_LOOKUPS if looked_up else MOST, MOST, max(EDGE, expected * 3 // 2))
         untried = self.merged is not None and self.kind != "merged"
         if not found or (untried and len(found) * _POOR < looked_at):
             self.kind = ""
-
-
-def _near(rarest: str, newest: dict[str, list[Id]], edges: dict[str, Id]) -> str:
-    """The rarest of the other filters, where it is hardly denser: the label or person."""
-    others = [name for name in edges if name not in {rarest, "place"}]
-    if not others:
-        return ""
-    second = min(others, key=edges.__getitem__)
-    top = max(_time(ids[0]) for ids in newest.values())
-    return second if top - _time(edges[rarest]) < _NEAR * (top - _time(edges[second])) else ""
 
 
 def _time(run_id: Id) -> int:

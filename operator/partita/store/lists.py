@@ -8,6 +8,7 @@ number of rows; where filters that are common by themselves fit no run together,
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
@@ -29,6 +30,12 @@ _COUNTED: Final = 1_000
 """Ids that are counted at a time."""
 _SPARE: Final = 10
 """Ids that are read beyond a page, for those that turn out not to fit."""
+_DOUBTFUL: Final = 2
+"""Of a page's ids so many usually turn out not to fit, at most."""
+SIDE_BY_SIDE: Final = 3
+"""Connections that read the rows of a page; behind a proxy, where each statement is planned anew, one."""
+_SLICE: Final = 10
+"""Rows that are not worth a second connection."""
 _FIRST: Final = UUID(int=0)
 _LAST: Final = UUID(int=(1 << 128) - 1)
 
@@ -45,7 +52,7 @@ async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cu
         last = reach <= low or chosen.fetched >= max(IDS, 2 * limit)
         if not last and len(waiting) < limit - len(found):
             continue
-        for part in _parts(waiting, limit + _SPARE):
+        for part in _parts(waiting, limit + _DOUBTFUL):
             found += await _rows(database, query, part)
             rows += len(part)
             if len(found) >= limit:
@@ -89,7 +96,12 @@ def _parts(ids: list[UUID], size: int) -> Iterator[list[UUID]]:
 
 
 async def _rows(database: Database, query: RunFilter, ids: list[UUID]) -> list[RunView]:
-    return [run_view(row) for row in await database.fetch("list_rows", ids, *_filters(query))]
+    """The rows of these ids that fit, in order. A few connections read some each: rows from long ago are on a disk."""
+    size = len(ids) if database.settings.pooled else max(_SLICE, -(-len(ids) // SIDE_BY_SIDE))
+    filters = _filters(query)
+    slices = [ids[at : at + size] for at in range(0, len(ids), size)]
+    read = await asyncio.gather(*(database.fetch("list_rows", each, *filters) for each in slices))
+    return [run_view(row) for rows in read for row in rows]
 
 
 def _filters(query: RunFilter) -> tuple[object, ...]:

@@ -418,14 +418,23 @@ WITH old AS MATERIALIZED (
         LIMIT 1
     ) AS run ON true
 ), labelled AS (
-    INSERT INTO :"schema".run_labels (run_id, label, status)
-    SELECT old.run_id, ('x' || left(md5(label.text), 16))::bit(64)::bigint, old.status
+    INSERT INTO :"schema".run_labels (run_id, label, status, origin, labels)
+    SELECT old.run_id, label.hash, old.status,
+           ('x' || left(md5(old.namespace), 4) || left(md5(old.definition), 6) || left(md5(old.started_by), 6))::bit(64)::bigint,
+           known.bits
     FROM old
     CROSS JOIN LATERAL (
-        SELECT '#' || tag AS text FROM jsonb_array_elements_text(old.tags) AS tag
-        UNION ALL
-        SELECT key || '=' || value FROM jsonb_each_text(old.attributes)
-    ) AS label
+        SELECT array_agg(hash) AS hashes,
+               bit_or((1::bigint << (hash & 63)::int) | (1::bigint << (hash >> 6 & 63)::int)
+                      | (1::bigint << (hash >> 12 & 63)::int) | (1::bigint << (hash >> 18 & 63)::int)) AS bits
+        FROM (
+            SELECT ('x' || left(md5('#' || tag), 16))::bit(64)::bigint AS hash
+            FROM jsonb_array_elements_text(old.tags) AS tag
+            UNION ALL
+            SELECT ('x' || left(md5(key || '=' || value), 16))::bit(64)::bigint FROM jsonb_each_text(old.attributes)
+        ) AS label
+    ) AS known
+    CROSS JOIN LATERAL unnest(known.hashes) AS label (hash)
 )
 UPDATE :"schema".run_endings AS ending SET started_by = old.started_by
 FROM old

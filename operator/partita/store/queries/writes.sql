@@ -269,16 +269,25 @@ WHERE ended.run_id BETWEEN $10 AND $11 /* AND proved */;
 
 -- name: insert_labels
 -- utility: reads ended_runs, with which it is sent
--- A row a label, as readers make it.
-INSERT INTO :"schema".run_labels (run_id, label, status)
-SELECT ended_runs.run_id, ('x' || left(md5(label.text), 16))::bit(64)::bigint, ended_runs.status
-FROM ended_runs
+-- A row a label, as readers make it, with what else lists ask for (see V004).
+INSERT INTO :"schema".run_labels (run_id, label, status, origin, labels)
+SELECT run.run_id, label.hash, run.status,
+       ('x' || left(md5(run.namespace), 4) || left(md5(run.definition), 6) || left(md5(run.started_by), 6))::bit(64)::bigint,
+       known.bits
+FROM ended_runs AS run
 CROSS JOIN LATERAL (
-    SELECT '#' || tag AS text FROM jsonb_array_elements_text(ended_runs.tags) AS tag
-    UNION ALL
-    SELECT key || '=' || value FROM jsonb_each_text(ended_runs.attributes)
-) AS label
-WHERE ended_runs.tags IS NOT NULL OR ended_runs.attributes IS NOT NULL;
+    SELECT array_agg(hash) AS hashes,
+           bit_or((1::bigint << (hash & 63)::int) | (1::bigint << (hash >> 6 & 63)::int)
+                  | (1::bigint << (hash >> 12 & 63)::int) | (1::bigint << (hash >> 18 & 63)::int)) AS bits
+    FROM (
+        SELECT ('x' || left(md5('#' || tag), 16))::bit(64)::bigint AS hash
+        FROM jsonb_array_elements_text(run.tags) AS tag
+        UNION ALL
+        SELECT ('x' || left(md5(key || '=' || value), 16))::bit(64)::bigint FROM jsonb_each_text(run.attributes)
+    ) AS label
+) AS known
+CROSS JOIN LATERAL unnest(known.hashes) AS label (hash)
+WHERE run.tags IS NOT NULL OR run.attributes IS NOT NULL;
 
 -- name: insert_endings
 -- utility: reads ended_runs, with which it is sent
