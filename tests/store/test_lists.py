@@ -184,8 +184,12 @@ class Maker:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and bounds so small that a list of few runs needs many."""
-    for module in (candidates, common, streams):
+    monkeypatch.setattr(common, "WIDE", 5)
+    monkeypatch.setattr(common, "_LOOKUPS", 5)
+    for module in (candidates, streams):
         monkeypatch.setattr(module, "MOST", 5)
+    for module in (candidates, streams):
+        monkeypatch.setattr(module, "FEW", 4)
     monkeypatch.setattr(common, "EDGE", 2)
     monkeypatch.setattr(common, "_POOR", 2)
     monkeypatch.setattr(streams, "_SPARSE", 2)

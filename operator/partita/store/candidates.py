@@ -22,7 +22,7 @@ import orjson
 from partita.domain.state.rows import TERMINAL, RunStatus
 from partita.store.common import Asked, Common
 from partita.store.database import Database
-from partita.store.streams import MOST, Id, Indexed, Merged, OpenRuns, Scanned, Stream
+from partita.store.streams import FEW, MOST, Id, Indexed, Merged, OpenRuns, Scanned, Stream
 from partita.store.views import RunFilter
 
 _LABELS: Final = 5
@@ -69,7 +69,7 @@ def streams(query: RunFilter, size: int, *, scan: bool = True) -> Streams:
     ended = _ended(asked, size)
     if scan and isinstance(ended, Merged):
         values = ([status.value for status in query.statuses] or None, asked.namespace, asked.definition)
-        ended = Scanned(values, ended, size, size=MOST)
+        ended = Scanned(values, ended, size, size, size=FEW)
     return Streams(ended, (*opened, *old))
 
 

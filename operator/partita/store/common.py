@@ -17,20 +17,24 @@ from typing import Final
 from uuid import UUID
 
 from partita.store.database import Database
-from partita.store.streams import MOST, Id, Merged, Stream, split
+from partita.store.streams import Id, Merged, Stream, split
 
 _FITS: Final = {"label": "list_label_fits", "person": "list_person_fits", "place": "list_place_fits"}
 """What reads each kind of filter."""
 EDGE: Final = 100
-"""Entries of each filter by which the rarest is found; fewer than so many are given as they are."""
+"""Entries of each filter by which the rarest is found."""
 _POOR: Final = 40
 """Where fewer than one entry in so many fits, another filter may be rarer after all."""
 _LOOKUP: Final = 8
-"""To look something up for an entry costs as much as to read so many."""
+"""To look something up for an entry takes as long as to read so many."""
+_UNSURE: Final = 16
+"""Rather than such entries, which are looked up all over the disk, so many times more of others are read."""
 _LOOKUPS: Final = 1_200
 """Entries of a window for which something is looked up."""
-_AT_ONCE: Final = 600
+_AT_ONCE: Final = 1_200
 """Entries of the first window where nothing is."""
+WIDE: Final = 4_000
+"""Entries of a later window where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class Common(Stream):
     """Whose entries are read: label, person, place or merged; empty while it is not known."""
     labels: tuple[str, ...] = ()
     """The rarest first."""
+    unsure: bool = False
+    """Whether something had to be looked up for the entries of the last window."""
     passed: int = 0
     """Entries that fit, of all that were looked at."""
     looked_at: int = 0
@@ -81,52 +87,37 @@ class Common(Stream):
 
     async def read(self, database: Database, low: Id) -> None:
         """Read the next window, down to ``low`` at most."""
-        if not self.kind and (few := await self._choose(database, low)) is not None:
-            self._know(few, low, len(few), 0)
-        elif self.kind == "merged":
-            await self._read_merged(database, low)
-        else:
-            await self._read_indexed(database, low)
+        if not self.kind:
+            await self._choose(database, low)
+        await (self._read_merged if self.kind == "merged" else self._read_indexed)(database, low)
 
-    async def _choose(self, database: Database, low: Id) -> list[Id] | None:
-        """Find the filter to read; where one has few entries down to the end, these, unchecked."""
+    async def _choose(self, database: Database, low: Id) -> None:
+        """Find the filter to read."""
         tried, names = self.merged if self.looked_at else None, self.asked.indexed
         if len(names) == 1 and tried is None:
             self._take(names[0])
-            return None
-        size = EDGE if tried is None else tried.size
-        newest = await self._newest(database, low, size)
-        edges = {name: ids[size - 1] if len(ids) >= size else low for name, ids in newest.items()}
-        rarest = min(edges, key=lambda name: (edges[name], len(newest[name])))
-        if edges[rarest] <= low:
-            return newest[rarest]
+            return
+        bounds = (*self._window(low)[:2], EDGE if tried is None else tried.size)
+        rows = await database.fetch("list_newest", *bounds, *self._values(self.asked.labels))
+        newest = {row["filter"]: split(row["ids"]) for row in rows}
+        edges = {name: ids[bounds[2] - 1] if len(ids) >= bounds[2] else low for name, ids in newest.items()}
         self.labels = tuple(sorted(self.asked.labels, key=edges.__getitem__))
-        self._take(self._cheapest(newest, edges))
+        top = max((_time(ids[0]) for ids in newest.values() if ids), default=0)
+        costs = {name: 1 if self._says_all(name) else _UNSURE for name in edges}
+        self._take(min(edges, key=lambda name: costs[name] / (1 + max(0, top - _time(edges[name])))))
         if tried is not None:
-            await self._try(tried, database, low, edges[rarest])
-        return None
+            await self._try(tried, database, low, min(edges.values()))
 
     def _take(self, name: str) -> None:
         self.labels = self.labels or self.asked.labels
         self.kind = "label" if name in self.labels else name
-        if self._says_all(name) and not self.looked_at:
-            self.size = max(self.size, min(MOST, _AT_ONCE))
-
-    def _cheapest(self, newest: dict[str, list[Id]], edges: dict[str, Id]) -> str:
-        """Rare entries are few to read; of some it has to be looked up what else they have."""
-        top = max(_time(ids[0]) for ids in newest.values())
-        costs = {name: 1 if self._says_all(name) else _LOOKUP for name in edges}
-        return min(edges, key=lambda name: costs[name] / (1 + top - _time(edges[name])))
+        self.unsure = not self._says_all(name)
+        if not self.unsure and not self.looked_at:
+            self.size = max(self.size, min(WIDE, _AT_ONCE))
 
     def _says_all(self, name: str) -> bool:
         """Whether entries of a filter have what the others ask for."""
         return name in self.asked.labels or (name == "person" and not self.asked.labels)
-
-    async def _newest(self, database: Database, low: Id, size: int) -> dict[str, list[Id]]:
-        """The newest entries of each filter that has an index: at least so many, unless it has fewer."""
-        bounds = (UUID(bytes=low), UUID(bytes=self.reach), size)
-        rows = await database.fetch("list_newest", *bounds, *self._values(self.asked.labels))
-        return {row["filter"]: split(row["ids"]) for row in rows}
 
     async def _try(self, merged: Merged, database: Database, low: Id, edge: Id) -> None:
         """See whether the namespace or the definition that is asked for is rarer than what reaches to ``edge``."""
@@ -142,9 +133,15 @@ class Common(Stream):
         return asked.statuses, labels, asked.person, asked.namespace, asked.definition
 
     async def _read_indexed(self, database: Database, low: Id) -> None:
-        row = await database.fetchrow(_FITS[self.kind], *self._window(low), *self._values(self.labels), self._missing)
+        enough = self.size if self.unsure else self._missing
+        values = (*self._window(low), *self._values(self.labels), enough)
+        row = await database.fetchrow(_FITS[self.kind], *values)
         assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
-        self._know(split(row["ids"]), row["reach"], row["looked_at"], row["looked_up"])
+        found, self.unsure = split(row["ids"]), row["unsure"]
+        if self.unsure:
+            self._know(await self._looked_up(database, found), row["reach"], len(found))
+        else:
+            self._know(found, row["reach"], self.size)
 
     async def _read_merged(self, database: Database, low: Id) -> None:
         assert self.merged is not None  # noqa: S101  # for the type checker: it has been read
@@ -152,26 +149,31 @@ class Common(Stream):
             await self.merged.read(database, low)
         ids, reach = self.merged.ids, self.merged.reach
         self.merged.reset(reach)
-        values = (self.asked.statuses, self.labels, self.asked.person)
-        fitting = await database.fetchval("list_ids_fit", [UUID(bytes=each) for each in ids], *values)
-        self._know(split(fitting), reach, len(ids), len(ids))
+        self.unsure = True
+        self._know(await self._looked_up(database, ids), reach, len(ids))
+
+    async def _looked_up(self, database: Database, ids: list[Id]) -> list[Id]:
+        """Those of them that have all that is asked for."""
+        return split(
+            await database.fetchval("list_ids_fit", [UUID(bytes=each) for each in ids], *self._values(self.labels))
+        )
 
     @property
     def _missing(self) -> int:
         """Ids that the next window needs not go beyond."""
         return max(self.wanted - self.passed, self.wanted // 4, 1)
 
-    def _know(self, found: list[Id], reach: Id, looked_at: int, looked_up: int) -> None:
-        """Take a window, and go by what it gave; for ``looked_up`` entries something was looked up."""
+    def _know(self, found: list[Id], reach: Id, looked_at: int) -> None:
+        """Take a window of so many entries at most, and go by what it gave."""
         self.ids += found
         self.reach = reach
         self.passed += len(found)
         self.looked_at += looked_at
-        self.fetched += looked_at + looked_up * (_LOOKUP - 1)
+        self.fetched += looked_at * (_LOOKUP if self.unsure else 1)
         expected = self._missing * self.looked_at // max(1, self.passed)
-        self.size = min(_LOOKUPS if looked_up else MOST, MOST, max(EDGE, expected * 3 // 2))
+        self.size = min(_LOOKUPS if self.unsure else WIDE, max(EDGE, expected * 3 // 2))
         untried = self.merged is not None and self.kind != "merged"
-        if not found or (untried and len(found) * _POOR < looked_at):
+        if untried and len(found) * _POOR < looked_at:
             self.kind = ""
 
 

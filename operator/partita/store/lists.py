@@ -28,10 +28,8 @@ _AHEAD_MS: Final = 32 * 86_400_000
 """Runs are dated at most so far ahead of the database's clock."""
 _COUNTED: Final = 1_000
 """Ids that are counted at a time."""
-_SPARE: Final = 10
+_SPARE: Final = 2
 """Ids that are read beyond a page, for those that turn out not to fit."""
-_DOUBTFUL: Final = 2
-"""Of a page's ids so many usually turn out not to fit, at most."""
 SIDE_BY_SIDE: Final = 3
 """Connections that read the rows of a page; behind a proxy, where each statement is planned anew, one."""
 _SLICE: Final = 10
@@ -52,7 +50,7 @@ async def list_runs(database: Database, query: RunFilter, *, limit: int = 50, cu
         last = reach <= low or chosen.fetched >= max(IDS, 2 * limit)
         if not last and len(waiting) < limit - len(found):
             continue
-        for part in _parts(waiting, limit + _DOUBTFUL):
+        for part in _parts(waiting, limit + _SPARE):
             found += await _rows(database, query, part)
             rows += len(part)
             if len(found) >= limit:

@@ -23,6 +23,8 @@ MOST: Final = 2_000
 _GROWTH: Final = 4
 _SPARSE: Final = 100
 """Where fewer than one run in so many fits, they are not looked at one by one."""
+FEW: Final = 400
+"""Runs that are looked at at first."""
 Id: TypeAlias = bytes
 """Of a run."""
 
@@ -127,6 +129,7 @@ class Scanned(Stream):
     merged: Merged
     """The same, of ended runs."""
     wanted: int = 60
+    missing: int = 60
     sparse: bool = False
     """Whether few fit."""
 
@@ -140,13 +143,14 @@ class Scanned(Stream):
         self._add(self.merged.ids, self.merged.reach)
 
     async def _scan(self, database: Database, low: Id) -> None:
-        rows = await database.fetch("list_scan", *self._window(low), *self.values, self.wanted)
-        found = [row["id"] for row in rows if row["fits"]]
-        looked_at = rows[-1]["n"] if rows else 0
-        full = len(rows) >= self.wanted
-        self._add(found, rows[-1]["id"] if full or looked_at >= self.size else low)
-        self.fetched += looked_at
-        self.sparse = not full and len(found) * _SPARSE < looked_at
+        row = await database.fetchrow("list_scan", *self._window(low), *self.values)
+        assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
+        found = split(row["ids"])
+        self._add(found, row["floor"] or low)
+        self.fetched += self.size
+        self.sparse = row["floor"] is not None and len(found) * _SPARSE < self.size
+        self.missing = max(self.missing - len(found), self.wanted // 4)
+        self.size = min(MOST, max(FEW, self.size * self.missing * 3 // (2 * max(1, len(found)))))
 
 
 @dataclass(slots=True)

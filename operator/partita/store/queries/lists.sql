@@ -42,20 +42,23 @@ SELECT string_agg(uuid_send(id), '') FROM (
 ) AS found
 
 -- name: list_scan
--- Of the newest $3 runs the first $7 of the statuses $4, in namespace $5, of definition $6 (null: of any), as their rows say;
--- and the last of those that were looked at, if they were so many.
-SELECT uuid_send(id) AS id, fits, n
-FROM (
-    SELECT id, fits, row_number() OVER (ORDER BY id DESC) AS n
-    FROM (
-        SELECT id, subflow IS NULL AND ($4::text[] IS NULL OR status = ANY ($4)) AND ($5::text IS NULL OR namespace = $5)
-               AND ($6::text IS NULL OR definition = $6) AS fits
-        FROM :"schema".workflow_runs AS row WHERE row.id >= $1 AND row.id < $2 ORDER BY row.id DESC LIMIT $3
-    ) AS looked_at
-) AS numbered
-WHERE fits OR n = $3
-ORDER BY numbered.id DESC
-LIMIT $7
+-- Of the newest $3 runs those of the statuses $4, in namespace $5, of definition $6 (null: of any), as their rows say; and
+-- the oldest of all that were looked at, null if they were fewer. Rows are read from the oldest on, since what comes from a
+-- disk in this order is fetched ahead.
+WITH floor AS MATERIALIZED (
+    SELECT (
+        SELECT id FROM :"schema".workflow_runs AS row WHERE row.id >= $1 AND row.id < $2 ORDER BY row.id DESC OFFSET $3 - 1 LIMIT 1
+    ) AS id
+)
+SELECT (SELECT uuid_send(id) FROM floor) AS floor, (
+    SELECT string_agg(uuid_send(id), '') FROM (
+        SELECT id FROM :"schema".workflow_runs AS row
+        WHERE row.id >= $1 AND row.id >= (SELECT coalesce(id, $1) FROM floor) AND row.id < $2
+          AND subflow IS NULL AND ($4::text[] IS NULL OR status = ANY ($4)) AND ($5::text IS NULL OR namespace = $5)
+          AND ($6::text IS NULL OR definition = $6)
+        ORDER BY row.id
+    ) AS found
+) AS ids
 
 -- name: list_children
 -- Children of run $4, those of subflows too.
