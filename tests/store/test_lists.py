@@ -185,6 +185,7 @@ class Maker:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and bounds so small that a list of few runs needs many."""
     monkeypatch.setattr(common, "WIDE", 5)
+    monkeypatch.setattr(common, "ALONE", 3)
     monkeypatch.setattr(common, "_LOOKUPS", 5)
     for module in (candidates, streams):
         monkeypatch.setattr(module, "MOST", 5)
@@ -283,12 +284,11 @@ async def _finish_one(database: Database, runs: list[Run]) -> None:
     if place is None:
         return
     run = runs[place]
-    ended = replace(run, status="Failed")
+    runs[place] = ended = replace(run, status="Failed")
     change = "UPDATE partita.workflow_runs SET status = 'Failed' WHERE id = $1"
     await database.read(lambda c: c.execute(change, run.id))
     await _end(database, ended, "Failed", len(run.earlier))
     await database.read(lambda c: c.execute("DELETE FROM partita.open_runs WHERE run_id = $1", run.id))
-    runs[place] = ended
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def streams(query: RunFilter, size: int, *, scan: bool = True) -> Streams:
     ended = _ended(asked, size)
     if scan and isinstance(ended, Merged):
         values = ([status.value for status in query.statuses] or None, asked.namespace, asked.definition)
-        ended = Scanned(values, ended, size, size, size=FEW)
+        ended = Scanned(values, ended, size, size=FEW)
     return Streams(ended, (*opened, *old))
 
 

@@ -12,12 +12,14 @@ end, which is why ``lists`` bounds the work of a page.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from partita.store.database import Database
-from partita.store.streams import Id, Merged, Stream, split
+from partita.store.database import Database, Record
+from partita.store.streams import SIDE_BY_SIDE, Id, Merged, Stream, split
 
 _FITS: Final = {"label": "list_label_fits", "person": "list_person_fits", "place": "list_place_fits"}
 """What reads each kind of filter."""
@@ -33,8 +35,12 @@ _LOOKUPS: Final = 1_200
 """Entries of a window for which something is looked up."""
 _AT_ONCE: Final = 1_200
 """Entries of the first window where nothing is."""
-WIDE: Final = 4_000
+WIDE: Final = 7_000
 """Entries of a later window where nothing is."""
+ALONE: Final = 2_000
+"""Entries that are not worth a second connection."""
+_ENDLESS: Final = b"\xff"
+"""No id of a run is so large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,8 @@ class Common(Stream):
     """The rarest first."""
     unsure: bool = False
     """Whether something had to be looked up for the entries of the last window."""
+    pace: float | None = None
+    """Milliseconds between two entries of the last window; None where it is not known."""
     passed: int = 0
     """Entries that fit, of all that were looked at."""
     looked_at: int = 0
@@ -133,15 +141,36 @@ class Common(Stream):
         return asked.statuses, labels, asked.person, asked.namespace, asked.definition
 
     async def _read_indexed(self, database: Database, low: Id) -> None:
-        enough = self.size if self.unsure else self._missing
-        values = (*self._window(low), *self._values(self.labels), enough)
-        row = await database.fetchrow(_FITS[self.kind], *values)
-        assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
-        found, self.unsure = split(row["ids"]), row["unsure"]
+        rows = await asyncio.gather(*(self._fits(database, *bounds) for bounds in self._slices(database, low)))
+        found: list[Id] = []
+        reach = self.reach
+        for bottom, row in rows:
+            found += split(row["ids"])
+            reach = row["reach"]
+            self.unsure = row["unsure"]
+            if reach > bottom:
+                break
         if self.unsure:
-            self._know(await self._looked_up(database, found), row["reach"], len(found))
+            self._know(await self._looked_up(database, found), reach, len(found))
         else:
-            self._know(found, row["reach"], self.size)
+            self._know(found, reach, self.size)
+
+    def _slices(self, database: Database, low: Id) -> list[tuple[Id, Id]]:
+        """The range from ``low`` on, or what of it probably has as many entries as a large window, in equal parts."""
+        if self.unsure or self.pace is None or self.size < ALONE or database.settings.pooled:
+            return [(low, self.reach)]
+        top, step = _time(self.reach), max(1, round(self.pace * self.size / SIDE_BY_SIDE))
+        ends = [max(top - step * place, 0).to_bytes(6).ljust(16, b"\0") for place in range(1, SIDE_BY_SIDE + 1)]
+        edges = [self.reach, *(end for end in ends if end > low)]
+        edges += [low] if len(edges) <= SIDE_BY_SIDE else []
+        return [(bottom, high) for high, bottom in itertools.pairwise(edges)]
+
+    async def _fits(self, database: Database, low: Id, high: Id) -> tuple[Id, Record]:
+        bounds = (UUID(bytes=low), UUID(bytes=high), self.size)
+        enough = self.size if self.unsure else self._missing
+        row = await database.fetchrow(_FITS[self.kind], *bounds, *self._values(self.labels), enough)
+        assert row is not None  # noqa: S101  # for the type checker: the block always gives one row
+        return low, row
 
     async def _read_merged(self, database: Database, low: Id) -> None:
         assert self.merged is not None  # noqa: S101  # for the type checker: it has been read
@@ -166,6 +195,8 @@ class Common(Stream):
     def _know(self, found: list[Id], reach: Id, looked_at: int) -> None:
         """Take a window of so many entries at most, and go by what it gave."""
         self.ids += found
+        span = _time(self.reach) - _time(reach)
+        self.pace = span / max(1, looked_at) if self.reach < _ENDLESS else None
         self.reach = reach
         self.passed += len(found)
         self.looked_at += looked_at

@@ -17,12 +17,13 @@ from partita.domain.ids import make_id, time_of, to_milliseconds
 from partita.store.candidates import attributes_text, candidates, streams, tags_text
 from partita.store.database import Database
 from partita.store.reads import run_view
+from partita.store.streams import SIDE_BY_SIDE
 from partita.store.views import RunCount, RunFilter, RunPage, RunView
 
 ROWS: Final = 1_000
 """Rows of runs that a page looks at; of children 10,000, as each belongs to the run that is asked about."""
 CHILD_ROWS: Final = 10_000
-IDS: Final = 10_000
+IDS: Final = 8_000
 """Entries of indexes that a page reads; with so many rows, what 20 ms suffice for."""
 _AHEAD_MS: Final = 32 * 86_400_000
 """Runs are dated at most so far ahead of the database's clock."""
@@ -30,8 +31,6 @@ _COUNTED: Final = 1_000
 """Ids that are counted at a time."""
 _SPARE: Final = 2
 """Ids that are read beyond a page, for those that turn out not to fit."""
-SIDE_BY_SIDE: Final = 3
-"""Connections that read the rows of a page; behind a proxy, where each statement is planned anew, one."""
 _SLICE: Final = 10
 """Rows that are not worth a second connection."""
 _FIRST: Final = UUID(int=0)
@@ -94,7 +93,7 @@ def _parts(ids: list[UUID], size: int) -> Iterator[list[UUID]]:
 
 
 async def _rows(database: Database, query: RunFilter, ids: list[UUID]) -> list[RunView]:
-    """The rows of these ids that fit, in order. A few connections read some each: rows from long ago are on a disk."""
+    """The rows of these ids that fit, in order."""
     size = len(ids) if database.settings.pooled else max(_SLICE, -(-len(ids) // SIDE_BY_SIDE))
     filters = _filters(query)
     slices = [ids[at : at + size] for at in range(0, len(ids), size)]

@@ -21,6 +21,9 @@ LOOKED_AT: Final = 10_000
 MOST: Final = 2_000
 """Ids of a window."""
 _GROWTH: Final = 4
+SIDE_BY_SIDE: Final = 4
+"""Connections that a page reads with: what it shows is all over the disk, if nobody has looked at it lately. Behind a
+proxy, where each statement is planned anew, it is one."""
 _SPARSE: Final = 100
 """Where fewer than one run in so many fits, they are not looked at one by one."""
 FEW: Final = 400
@@ -129,7 +132,9 @@ class Scanned(Stream):
     merged: Merged
     """The same, of ended runs."""
     wanted: int = 60
-    missing: int = 60
+    """Ids that are to be found in all."""
+    looked_at: int = 0
+    fitting: int = 0
     sparse: bool = False
     """Whether few fit."""
 
@@ -148,9 +153,11 @@ class Scanned(Stream):
         found = split(row["ids"])
         self._add(found, row["floor"] or low)
         self.fetched += self.size
-        self.sparse = row["floor"] is not None and len(found) * _SPARSE < self.size
-        self.missing = max(self.missing - len(found), self.wanted // 4)
-        self.size = min(MOST, max(FEW, self.size * self.missing * 3 // (2 * max(1, len(found)))))
+        self.looked_at += self.size
+        self.fitting += len(found)
+        self.sparse = self.looked_at >= MOST and self.fitting * _SPARSE < self.looked_at
+        missing = max(self.wanted - self.fitting, self.wanted // 4)
+        self.size = min(MOST, max(FEW, missing * self.looked_at * 3 // (2 * max(1, self.fitting))))
 
 
 @dataclass(slots=True)
