@@ -3,11 +3,12 @@
 -- Run it with `partita migrate`, or by hand:
 --   psql -1 -v ON_ERROR_STOP=1 -v schema=partita -f V004__labels.sql
 -- It may run while runs are in flight: processes of the version before go on, and what they write is found as well.
--- Runs do not end, and lists by labels wait, while the two indexes are built, which takes seconds for each million labels
--- and named runs. Where that is too long, add the columns by hand before, and build the indexes of each month with
+-- Runs do not end, and lists by labels wait, while the indexes are built, which takes seconds for each million labels
+-- and named runs. Where that is too long, add the columns by hand before, and build those of each month with
 --   CREATE INDEX CONCURRENTLY ON run_labels_<month> (label, status, run_id) INCLUDE (origin, labels)
 --   CREATE INDEX CONCURRENTLY ON run_endings_<month> (started_by, status, run_id) INCLUDE (namespace, definition)
 --     WHERE started_by <> ''
+--   CREATE INDEX CONCURRENTLY ON run_labels_<month> (run_id) WHERE origin IS NULL
 -- What exists already is taken over instead of being built.
 --
 -- A list with several filters reads the entries of the rarest one. Whether an entry has the others is to be seen in the
@@ -20,6 +21,8 @@ COMMENT ON COLUMN :"schema".run_labels.labels IS 'Four bits for each label of th
 
 CREATE INDEX run_labels_known ON :"schema".run_labels (label, status, run_id) INCLUDE (origin, labels);
 DROP INDEX :"schema".run_labels_label;
+-- What is still to be filled in, which `partita migrate` and the upkeep do; empty after that.
+CREATE INDEX run_labels_unknown ON :"schema".run_labels (run_id) WHERE origin IS NULL;
 CREATE INDEX run_endings_starter ON :"schema".run_endings (started_by, status, run_id) INCLUDE (namespace, definition)
     WHERE started_by <> '';
 DROP INDEX :"schema".run_endings_person;

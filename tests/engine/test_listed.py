@@ -80,3 +80,7 @@ async def test_nothing_that_the_engine_writes_has_to_be_filled_in(engine: Engine
     for table in ("run_endings", "open_runs"):
         text = f"SELECT count(*) FROM partita.{table} WHERE started_by IS NULL"  # noqa: S608  # the test's own
         assert await other.fetchval(text) == 0
+    assert (
+        await other.fetchval("SELECT array_agg(origin IS NULL OR labels IS NULL) FROM partita.run_labels")
+        == [False] * 4
+    )

@@ -1,4 +1,4 @@
-"""Lists on a schema that has come from version 2, with runs that had ended before."""
+"""Lists on a schema that has come from version 2 or 3, with runs that had ended before."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ from tests.waiting import until
 WAITING = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 SECOND = 2
 """The version before lists had their indexes."""
+LABELS = """
+INSERT INTO partita.run_labels (run_id, label, status)
+SELECT run_id, ('x' || left(md5(label), 16))::bit(64)::bigint, status
+FROM partita.run_endings CROSS JOIN unnest(ARRAY['#eu', 'team=red']) AS label WHERE run_id = $1
+"""
 FILTERS = (
     RunFilter(started_by="ann"),
     RunFilter(tags=("eu",)),
@@ -74,6 +79,25 @@ async def test_old_runs_are_in_every_list_before_and_after_they_are_filled_in(ol
     assert await shown(settings) == [made] * len(FILTERS)
     assert await list_fill.fill(settings.database) == 2
     assert await shown(settings) == [made] * len(FILTERS)
+
+
+async def test_labels_of_the_version_before_are_filled_in(old: tuple[Settings, list[UUID]], tmp_path: Path) -> None:
+    """A process of that version still writes them after the migration."""
+    settings, made = old
+    third = migrations.available()[SECOND]
+    (tmp_path / third.file).write_text(third.text, encoding="utf-8")
+    await migrations.migrate(settings.database, folder=tmp_path)
+    connection = await asyncpg.connect(settings.database.url)
+    await connection.execute("UPDATE partita.run_endings SET started_by = 'ann'")
+    for run_id in made[2:]:
+        await connection.execute(LABELS, run_id)
+    await migrations.migrate(settings.database)
+    await connection.execute(LABELS, made[1])
+    assert await shown(settings) == [made] * len(FILTERS)
+    assert await list_fill.fill(settings.database) == 1 + 2 * 3, "the unfinished run, and labels"
+    assert await shown(settings) == [made] * len(FILTERS)
+    assert await connection.fetchval("SELECT count(DISTINCT (origin, labels)) FROM partita.run_labels") == 1
+    await connection.close()
 
 
 async def test_processes_that_fill_in_at_once_take_turns(old: tuple[Settings, list[UUID]]) -> None:

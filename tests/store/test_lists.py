@@ -357,7 +357,7 @@ async def test_a_run_that_is_tried_again_between_two_reads_of_a_page_is_shown(
 
 @pytest.mark.usefixtures("small")
 async def test_a_filter_that_turns_out_denser_than_its_newest_runs_say(database: Database, now: datetime) -> None:
-    """It is read along with the rarest one, no further than a bound: below that, runs are looked up."""
+    """It is read to the end of the list, by windows and side by side."""
     tags = [(*(("a",) if n % 15 == 0 else ()), *(("b",) if n <= 87 else ())) for n in range(91)]
     runs = [Run(make_id(to_milliseconds(now) + n, n), tags=each) for n, each in enumerate(tags)]
     for run in runs:
@@ -441,6 +441,24 @@ async def test_rows_from_before_are_found_and_then_filled_in(database: Database,
     labels = await database.read(lambda c: c.fetchval("SELECT count(*) FROM partita.run_labels"))
     ends = [(run, len(run.earlier) + (run.status in ENDS and run.subflow is None)) for run in runs]
     assert labels == sum(number * (len(run.tags) + len(run.attributes)) for run, number in ends)
+
+
+async def test_labels_from_before_are_filled_in_as_an_end_writes_them(database: Database, now: datetime) -> None:
+    maker = Maker(13, now)
+    runs = [replace(maker.run(), version=4) for _ in range(60)]
+    for run in runs:
+        await write(database, run)
+    rows = "SELECT run_id, label, status, origin, labels FROM partita.run_labels ORDER BY 1, 2, 3, 4"
+    written = await database.read(lambda c: c.fetch(rows))
+    for run in runs:
+        await database.read(lambda c, run=run: c.execute(UNKNOWN.removesuffix(" AND status = $2"), run.id))  # type: ignore[misc]  # the loop's value
+    chosen = list(queries(maker, runs, 20))
+    assert await list_fill.fill(database.settings, steps=1, most=7) >= 7
+    for query in chosen:
+        assert await listed(database, query) == expected(runs, query), query
+    assert await list_fill.fill(database.settings, most=50) > 50
+    assert await database.read(lambda c: c.fetch(rows)) == written
+    assert await list_fill.fill(database.settings) == 0
 
 
 @pytest.fixture

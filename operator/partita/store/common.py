@@ -143,11 +143,11 @@ class Common(Stream):
     async def _read_indexed(self, database: Database, low: Id) -> None:
         rows = await asyncio.gather(*(self._fits(database, *bounds) for bounds in self._slices(database, low)))
         found: list[Id] = []
-        reach = self.reach
+        reach, self.unsure = self.reach, False
         for bottom, row in rows:
             found += split(row["ids"])
             reach = row["reach"]
-            self.unsure = row["unsure"]
+            self.unsure = self.unsure or row["unsure"]
             if reach > bottom:
                 break
         if self.unsure:

@@ -1,4 +1,4 @@
-"""Filling in what lists look for, for rows from before schema version 3 (and of processes that still write such rows).
+"""Filling in what lists look for, for rows from before schema version 3 or 4 (and of processes that still write such).
 
 Invariant: lists are right before, during and after: rows that are not filled in yet are looked at one by one, and each
 step fills a bounded number in, in one statement. Trade-off: rows of finished runs are changed once for it, so that the
@@ -49,4 +49,8 @@ async def _step(connection: Connection, sql: Sql, most: int) -> int:
     if newest and done < most:
         month = Month.of(UUID(bytes=newest))
         done += len(await connection.fetch(sql("list_fill"), month.lower, month.upper, most - done))
+    unknown = None if done else await connection.fetchval(sql("list_unknown"))
+    if unknown is not None:
+        month = Month.of(unknown)
+        done += len(await connection.fetch(sql("list_fill_labels"), month.lower, month.upper, most))
     return done

@@ -47,7 +47,9 @@ SELECT string_agg(uuid_send(id), '') FROM (
 -- disk in this order is fetched ahead.
 WITH floor AS MATERIALIZED (
     SELECT (
-        SELECT id FROM :"schema".workflow_runs AS row WHERE row.id >= $1 AND row.id < $2 ORDER BY row.id DESC OFFSET $3 - 1 LIMIT 1
+        SELECT id FROM :"schema".workflow_runs AS row
+        WHERE row.id >= $1 AND row.id < $2
+        ORDER BY row.id DESC OFFSET $3 - 1 LIMIT 1
     ) AS id
 )
 SELECT (SELECT uuid_send(id) FROM floor) AS floor, (
@@ -458,3 +460,41 @@ UPDATE :"schema".open_runs AS open
 SET started_by = old.started_by, tags = old.tags, attributes = old.attributes
 FROM old WHERE open.run_id = old.id
 RETURNING open.run_id AS id
+
+-- name: list_unknown
+-- The newest run whose labels do not say what else lists ask for.
+SELECT run_id FROM :"schema".run_labels AS row WHERE row.origin IS NULL ORDER BY row.run_id DESC LIMIT 1
+
+-- name: list_fill_labels
+-- Labels from before schema version 4 between $1 and $2, of about $3, newest first: what else lists ask for. $1 and $2 are of
+-- one month. Returns the runs, once for each label.
+WITH old AS MATERIALIZED (
+    SELECT run_id FROM (
+        SELECT run_id FROM :"schema".run_labels AS row
+        WHERE row.origin IS NULL AND row.run_id >= $1 AND row.run_id < $2 ORDER BY row.run_id DESC LIMIT $3
+    ) AS newest
+    GROUP BY run_id
+), known AS MATERIALIZED (
+    SELECT old.run_id,
+           ('x' || left(md5(coalesce(run.namespace, '')), 4) || left(md5(coalesce(run.definition, '')), 6)
+            || left(md5(coalesce(run.started_by, '')), 6))::bit(64)::bigint AS origin, (
+        SELECT coalesce(bit_or((1::bigint << (hash & 63)::int) | (1::bigint << (hash >> 6 & 63)::int)
+                               | (1::bigint << (hash >> 12 & 63)::int) | (1::bigint << (hash >> 18 & 63)::int)), 0)
+        FROM (
+            SELECT ('x' || left(md5('#' || tag), 16))::bit(64)::bigint AS hash
+            FROM jsonb_array_elements_text(run.tags) AS tag
+            UNION ALL
+            SELECT ('x' || left(md5(key || '=' || value), 16))::bit(64)::bigint FROM jsonb_each_text(run.attributes)
+        ) AS label
+    ) AS labels
+    FROM old
+    LEFT JOIN LATERAL (
+        SELECT namespace, definition, started_by, tags, attributes FROM :"schema".workflow_runs AS row
+        WHERE row.id = old.run_id AND row.id >= $1 AND row.id < $2
+        LIMIT 1
+    ) AS run ON true
+)
+UPDATE :"schema".run_labels AS label SET origin = known.origin, labels = known.labels
+FROM known
+WHERE label.run_id = known.run_id AND label.origin IS NULL AND label.run_id >= $1 AND label.run_id < $2
+RETURNING label.run_id AS id

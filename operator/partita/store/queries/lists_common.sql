@@ -76,7 +76,9 @@ WITH asked AS MATERIALIZED (
     FROM reach
     CROSS JOIN unnest($4::text[]) AS ended (status)
     CROSS JOIN LATERAL (
-        SELECT run_id AS id, origin IS NULL OR ((SELECT labels FROM asked) <> 0 AND bit_count(labels::bit(64)) > 24) AS unsure FROM :"schema".run_labels AS row
+        SELECT run_id AS id,
+               origin IS NULL OR ((SELECT labels FROM asked) <> 0 AND bit_count(labels::bit(64)) > 24) AS unsure
+        FROM :"schema".run_labels AS row
         WHERE row.status = ended.status AND row.label = ('x' || left(md5(($5::text[])[1]), 16))::bit(64)::bigint
           AND row.run_id >= $1 AND row.run_id >= reach.id AND row.run_id < $2
           AND coalesce(row.origin & (SELECT mask FROM asked) = (SELECT origin FROM asked), true)
