@@ -1,4 +1,4 @@
-"""A way to the server that can lose a COMMIT, or the answer to it, or stop in its tracks.
+"""A way to the server that can lose a COMMIT or a statement, or the answer to it, or stop in its tracks.
 
 Invariant: it forwards bytes unchanged until it is armed or frozen; armed, it loses exactly one connection at a known
 point; frozen, it keeps every connection and forwards nothing that clients send.
@@ -13,6 +13,8 @@ from enum import Enum
 from urllib.parse import parse_qs, urlsplit
 
 _COMMIT = b"COMMIT\x00"
+_BIND = b"B"
+"""What the message begins with that executes a statement which was prepared before."""
 
 
 class Loss(Enum):
@@ -23,6 +25,8 @@ class Loss(Enum):
     """The COMMIT never reaches the server."""
     ANSWER = "answer"
     """The server commits, and nobody hears of it."""
+    CLIENT = "client"
+    """Only the client is lost: the server does not notice, and goes on with what it was sent."""
 
 
 class Proxy:
@@ -40,6 +44,10 @@ class Proxy:
         self.lost = 0
         """Connections that were lost on purpose."""
         self.frozen = False
+        self.statements = False
+        """Lose the next prepared statement instead of the next COMMIT."""
+        self.survivors: list[asyncio.StreamWriter] = []
+        """Connections to the server whose clients are gone."""
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
@@ -80,14 +88,20 @@ class _Session:
 
     async def to_server(self) -> None:
         while data := await self._reader.read(65_536):
-            if data.endswith(_COMMIT) and self._proxy.loss is not Loss.NOTHING:
-                request = self._proxy.loss is Loss.REQUEST
-                self._proxy.loss, self._mute = Loss.NOTHING, True
+            if self._proxy.loss is not Loss.NOTHING and self._is_it(data):
+                loss, self._proxy.loss, self._mute = self._proxy.loss, Loss.NOTHING, True
                 self._proxy.lost += 1
-                if request:
+                if loss is Loss.REQUEST:
+                    return
+                if loss is Loss.CLIENT:
+                    self._server_writer.write(data)
+                    self._proxy.survivors.append(self._server_writer)
                     return
             if not self._proxy.frozen:
                 self._server_writer.write(data)
+
+    def _is_it(self, data: bytes) -> bool:
+        return data.startswith(_BIND) if self._proxy.statements else data.endswith(_COMMIT)
 
     async def to_client(self) -> None:
         while data := await self._server_reader.read(65_536):
@@ -97,8 +111,14 @@ class _Session:
 
     def end(self) -> None:
         for writer in (self._writer, self._server_writer):
-            with suppress(OSError):
-                writer.transport.abort()
+            if writer not in self._proxy.survivors:
+                abort(writer)
+
+
+def abort(writer: asyncio.StreamWriter) -> None:
+    """End a connection without a word."""
+    with suppress(OSError):
+        writer.transport.abort()
 
 
 @asynccontextmanager
@@ -111,6 +131,8 @@ async def proxy_to(url: str) -> AsyncIterator[Proxy]:
         yield proxy
     finally:
         server.close()
+        for writer in proxy.survivors:
+            abort(writer)
         for task in tuple(proxy._tasks):
             task.cancel()
         await asyncio.gather(*proxy._tasks, return_exceptions=True)

@@ -146,3 +146,38 @@ async def test_a_look_leaves_one_slot_for_what_is_handed_over(
         if promised[0]:
             worker.release()
         assert (asked[0], promised) == (2, [True, False])
+
+
+@pytest.mark.parametrize("by", ["this process", "another process"])
+async def test_work_that_was_queued_while_the_slots_were_full_is_taken_when_one_is_free(
+    direct: Settings, by: str
+) -> None:
+    """The slot was filled without a look, so that the latest look has found nothing, and was not left out."""
+    gate = Gate()
+    async with hosted(direct, gate.app, slots=1, poll_max_ms=60_000) as host, hosted(direct) as second:
+        await host.deploy(ONE_WAIT)
+        worker: Any = host.worker
+        await until(lambda: _waits(host), within=10, what="the worker waits to be told")
+        worker.intake._misses = 20  # the next look of its own is a minute away
+        await worker.intake.ticked()
+        first, heard = await host.start(), _heard(host)
+        assert worker.free() == 0, "handed over"
+        later = await (host if by == "this process" else second).start()
+        if by == "another process":
+            await until(lambda: _heard_more(host, heard), within=10, what="it is told of work")
+        gate.open.set()
+        for run_id in (first, later):
+            assert (await host.ended(run_id, within=5))["status"] == "Succeeded"
+
+
+def _heard(host: Host) -> int:
+    return sum(one.health.ticks for one in host.duties.services if one.name == "wake-up listener")
+
+
+async def _heard_more(host: Host, before: int) -> bool:
+    return _heard(host) > before
+
+
+async def _waits(host: Host) -> bool:
+    worker: Any = host.worker
+    return bool(worker.intake.idle and _heard(host))

@@ -47,7 +47,7 @@ class Waiter(Protocol):
         ...
 
     def wake(self) -> None:
-        """There is work in one of its queues."""
+        """There is work in one of its queues, whether it has hands for it or not."""
         ...
 
 
@@ -106,7 +106,7 @@ class Wakeups(TickingService):
 
     def _wake_waiters(self, queues: AbstractSet[str]) -> None:
         for waiter in self._waiters:
-            if waiter.queues & queues and waiter.free() > 0:
+            if waiter.queues & queues:
                 waiter.wake()
 
 

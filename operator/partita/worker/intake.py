@@ -73,10 +73,11 @@ class Intake(TickingService):
         """The latest look was left out for want of a free slot."""
 
     def hint(self) -> None:
-        """There is new work: look now."""
+        """There is new work: look now, or when the next slot is free."""
         self._claimer.hint()
         self._misses = 0
-        self.wake()
+        if self._hands.free() > 0:
+            self.wake()
 
     @property
     def found_nothing(self) -> bool:
@@ -89,7 +90,8 @@ class Intake(TickingService):
         self.wake()
 
     def slot_freed(self) -> None:
-        """Look now, if a slot was what was missing: a look that found nothing would find nothing again."""
+        """Look now, if a slot was what was missing, or if there was news of work since the latest look; otherwise that
+        one found nothing, and another would find nothing again."""
         if self._full or not self.found_nothing:
             self.wake()
 
