@@ -11,8 +11,9 @@ import asyncpg
 import pytest
 
 from partita.domain.ids import Month
+from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import CancelRequested
-from partita.domain.state.rows import NodeKey
+from partita.domain.state.rows import ErrorInfo, NodeKey, TimerKind
 from partita.engine import ClaimedTask
 from partita.engine.lane import Lane
 from partita.engine.memory import Remembered
@@ -246,3 +247,17 @@ async def test_a_start_that_the_server_still_executes_is_made_once(way: tuple[Lo
     assert reply.created
     claim_id = await other.fetchval("SELECT claim_id FROM partita.task_leases WHERE run_id = $1", reply.run_id)
     assert lone.hands.doubted[-1] == claim_id, "told after it was certain"
+
+
+async def test_of_attempts_that_have_ended_nothing_is_kept(lone: Lone, other: Connection) -> None:
+    retry = [{"maxRetries": 100, "initialDelay": "1s", "jitter": 0}]
+    await lone.engine.deploy(NAMESPACE, "order", {"nodes": [support.task("a", retry=retry), support.task("b")]})
+    task, sizes = await lone.start(), []
+    for _ in range(3):
+        report = replace(done(task), output=None, error=ErrorInfo("boom", "failed"))
+        assert (await lone.engine.report(report, OFFER)).outcome == "applied"
+        await other.execute("UPDATE partita.timers SET fire_at = clock_timestamp()")
+        await lone.engine.coordinator.timer_due(task.run_id, TimerKey(TimerKind.BACKOFF, "a", 0))
+        task = lone.hands.kept[-1]
+        sizes.append(len(known(lone, task).leases))
+    assert (task.attempt, sizes) == (4, [1, 1, 1])

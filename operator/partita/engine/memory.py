@@ -19,7 +19,7 @@ from uuid import UUID
 from partita.domain.payload import Payload
 from partita.domain.state import absorb
 from partita.domain.state.copies import copy_task
-from partita.domain.state.rows import TERMINAL, NodeKey, TaskRow
+from partita.domain.state.rows import TERMINAL, NodeKey, NodeState, TaskRow
 from partita.domain.state.slices import Slice
 from partita.engine.clock import DatabaseClock
 from partita.engine.requests import PROTOCOL, Version
@@ -125,7 +125,17 @@ def _remembered(group: Group, placed: Placed, leases: EndedLeases, session: obje
         for key, lease in group.handed.items()
     }
     row = RunVersion(placed.run, run.id, placed.xid)
-    return Remembered(group.version, kept, row, placed.now, {**leases, **handed}, session)
+    return Remembered(group.version, kept, row, placed.now, {**_living(leases, group, tasks), **handed}, session)
+
+
+def _living(leases: EndedLeases, group: Group, tasks: Mapping[NodeKey, TaskRow]) -> EndedLeases:
+    """Those that have not ended, as far as it is known: a task that is tried for days has thousands of others."""
+    living = {}
+    for place, lease in leases.items():
+        task = tasks.get(key := NodeKey(place[1], place[2]))
+        if key not in group.handed and (task is None or task.state is NodeState.QUEUED):
+            living[place] = lease
+    return living
 
 
 def _stored_tasks(
