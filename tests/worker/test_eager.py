@@ -170,6 +170,20 @@ async def test_work_that_was_queued_while_the_slots_were_full_is_taken_when_one_
             assert (await host.ended(run_id, within=5))["status"] == "Succeeded"
 
 
+async def test_a_slot_that_was_promised_in_vain_is_used(settings: Settings) -> None:
+    """The worker has looked, without a slot, while it was promised; and nobody tells it of the work of others."""
+    gate = Gate()
+    gate.open.set()
+    async with hosted(settings, gate.app, slots=1) as host, hosted(settings, duties=False) as second:
+        await host.deploy(ONE_WAIT)
+        worker: Any = host.worker
+        await until(lambda: _found_nothing(worker), within=10, what="the worker has found nothing")
+        assert worker.promise() is not None
+        await worker.intake.ticked()
+        worker.release()
+        assert (await host.ended(await second.start(), within=5))["status"] == "Succeeded"
+
+
 def _heard(host: Host) -> int:
     return sum(one.health.ticks for one in host.duties.services if one.name == "wake-up listener")
 

@@ -225,14 +225,13 @@ class Worker:
 
     def keep(self, task: ClaimedTask) -> None:
         """Execute this task in a slot that was promised."""
-        self.release()
+        self._end_promise()
         self._begin(task, "handover")
 
     def release(self) -> None:
         """A promised slot is not needed."""
-        self._promised -= 1
-        if not self._promised:
-            self._promises_ended.set()
+        self._end_promise()
+        self._slot_freed()
 
     def doubt(self, claim_id: UUID) -> None:
         """A promised slot's task may have been leased under this id."""
@@ -301,6 +300,11 @@ class Worker:
                 return
             self.tally.took(following.claimed.queue, "handover")
             attempt = following
+
+    def _end_promise(self) -> None:
+        self._promised -= 1
+        if not self._promised:
+            self._promises_ended.set()
 
     def _slot_freed(self) -> None:
         if not self.draining:
