@@ -14,7 +14,7 @@ from partita.domain.ids import Month
 from partita.domain.state.effects import TimerKey
 from partita.domain.state.events import CancelRequested
 from partita.domain.state.rows import ErrorInfo, NodeKey, TimerKind
-from partita.engine import ClaimedTask
+from partita.engine import ClaimedTask, memory
 from partita.engine.lane import Lane
 from partita.engine.memory import Remembered
 from partita.settings import Settings
@@ -261,3 +261,16 @@ async def test_of_attempts_that_have_ended_nothing_is_kept(lone: Lone, other: Co
         task = lone.hands.kept[-1]
         sizes.append(len(known(lone, task).leases))
     assert (task.attempt, sizes) == (4, [1, 1, 1])
+
+
+async def test_what_was_committed_is_answered_whatever_becomes_of_the_memory(
+    lone: Lone, other: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(memory, "_remembered", broken)
+    task = await lone.start()  # by one statement, and the reports by usual transactions
+    await lone.finish(task)
+    assert await history_of(lone.engine, task.run_id) == WHOLE
+    assert await status(other, task.run_id) == "Succeeded"

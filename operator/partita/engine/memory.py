@@ -10,6 +10,7 @@ kept.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,8 @@ from partita.store.fences import EndedLease, EndedLeases
 from partita.store.places import PlacedTask, placed_run, placed_task
 from partita.store.slices import Loaded
 from partita.store.writes import Placed
+
+log = logging.getLogger(__name__)
 
 _MOST: Final = 512
 """Runs that are remembered; the one that was left longest ago goes first."""
@@ -99,10 +102,14 @@ class Memory:
                 self._runs.pop(run_id, None)
 
     def keep(self, group: Group, placed: Placed, session: object) -> None:
-        """A transaction of this run alone was committed over this connection."""
+        """A transaction of this run alone was committed over this connection. Raises nothing: it is to be answered."""
         before = self._runs.pop(group.run_id, None)
         leases = {} if before is None else before.leases
-        remembered = _remembered(group, placed, leases, session)
+        try:
+            remembered = _remembered(group, placed, leases, session)
+        except Exception:  # a defect here must not make a failure of what was committed
+            log.exception("run %s: cannot be remembered", group.run_id)
+            return
         if remembered is not None:
             while len(self._runs) >= _MOST:
                 del self._runs[next(iter(self._runs))]
