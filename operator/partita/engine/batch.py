@@ -19,7 +19,6 @@ from uuid import UUID
 from partita.domain.errors import NotFoundError, OutdatedError
 from partita.domain.state.effects import Effects, Message
 from partita.domain.state.events import Reply, RunStarted
-from partita.domain.state.rows import NodeKey
 from partita.domain.state.slices import Context, Limits, new_slice
 from partita.engine import admission, fencing, handoff, likeness, messages, opening, rounds
 from partita.engine.definitions import Definitions
@@ -36,6 +35,7 @@ from partita.engine.turns import CollidedError, Group, Turn
 from partita.engine.urgency import Urgency
 from partita.settings import Settings
 from partita.store.database import Connection
+from partita.store.direct import Standing
 from partita.store.months import Months
 from partita.store.places import PlacedTask
 from partita.store.sequence import ReadySequence
@@ -218,10 +218,11 @@ class Batch:
         numbered = zip(writes.message_ids, self._messages, strict=True)
         self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
 
-    def settled(self) -> list[NodeKey]:
+    def settled(self) -> list[Standing]:
         """The tasks, of a lone run, that are ended where they stand."""
-        stand = {task.place: key for key, task in self.groups[0].slice.tasks.items() if isinstance(task, PlacedTask)}
-        return [stand[row[1]] for row in ([] if self.writes is None else self.writes.ends)]
+        placed = [task for task in self.groups[0].slice.tasks.values() if isinstance(task, PlacedTask)]
+        standing = {task.place: Standing(task.node, task.index, task.place) for task in placed}
+        return [standing[row[1]] for row in ([] if self.writes is None else self.writes.ends)]
 
     def wrote(self, places: Places, xid: int, session: object) -> None:
         """The transaction was committed over this connection: remember a lone run, and forget all others."""

@@ -29,7 +29,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from partita.domain.state.rows import NodeKey
 from partita.store import together
 from partita.store.database import Dedicated
 from partita.store.fences import LeaseFence
@@ -55,6 +54,14 @@ class RunVersion(NamedTuple):
     run_id: UUID
     xid: int
     """The transaction that wrote it."""
+
+
+class Standing(NamedTuple):
+    """A task, and where it was left."""
+
+    node: str
+    item: int
+    place: bytes
 
 
 class Belief(NamedTuple):
@@ -101,7 +108,12 @@ def of_start(belief: Belief, version: AskedVersion, *, decided: bool) -> Proof:
 
 
 async def send(
-    connection: Dedicated, sql: Sql, proof: Proof, writes: Sequence[Write], settled: Sequence[NodeKey], patience_ms: int
+    connection: Dedicated,
+    sql: Sql,
+    proof: Proof,
+    writes: Sequence[Write],
+    settled: Sequence[Standing],
+    patience_ms: int,
 ) -> Wrote | None:
     """Write, if the proof holds; else None, and nothing has changed. ``settled``: the tasks that ``settle_tasks`` ends.
 
@@ -173,10 +185,9 @@ def _plain(part: Part) -> Part:
 
 def _settled(first: int) -> str:
     """Of the rows that stood at the remembered places, those that are the tasks that were meant."""
-    return (
-        f" JOIN (SELECT unnest(${first}::text[]) AS node, unnest(${first + 1}::int[]) AS index) AS meant"
-        " USING (node, index)"
-    )
+    columns = ((first, "text", "node"), (first + 1, "int", "index"), (first + 2, "tid", "place"))
+    meant = ", ".join(f"unnest(${number}::{kind}[]) AS {name}" for number, kind, name in columns)
+    return f" JOIN (SELECT {meant}) AS meant USING (node, index, place)"
 
 
 def conditional(sql: Sql, part: Part) -> str:
@@ -185,4 +196,4 @@ def conditional(sql: Sql, part: Part) -> str:
     if found != (0 if part.name in _DERIVED else 1):
         raise AssertionError(f"{part.name}: has no condition to write under")
     text = _ARRAY.sub(r"$\1::\2", text) if part.single else text
-    return f"{text} RETURNING node, index" if part.name == _SETTLE else text
+    return f"{text} RETURNING task.node, task.index, new.place" if part.name == _SETTLE else text
