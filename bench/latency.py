@@ -1,9 +1,9 @@
 """Idle latency: how long a lone run of three steps takes, against bare SQL that writes the same rows.
 
 Lone runs of the engine and of bare SQL, with transactions and with a statement a transition, take turns, so that all
-meet the same disk. A run of the engine goes from
-``Engine.start`` to the moment the worker's last report was committed, as the process that waits for it sees it: through
-claim, worker and hand-off, with the worker in the same process and idle between the runs.
+meet the same disk. A run of the engine goes from ``Engine.start`` to the moment the worker's last report was committed,
+as the process that waits for it sees it: through worker and hand-off, with the worker in the same process and idle
+between the runs.
 """
 
 from __future__ import annotations

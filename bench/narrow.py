@@ -75,6 +75,5 @@ def parts(
 
 async def send(connection: Connection, sql: Sql, runs: list[Row], tasks: list[Row], bounds: tuple[UUID, UUID]) -> None:
     """Both updates."""
-    for text, rows in ((_RUNS, runs), (_TASKS, tasks)):
-        if rows:
-            await connection.execute(_in(sql, text), *columns.arrays(rows), *bounds)
+    for _, text, values in parts(sql, runs, tasks, bounds):
+        await connection.execute(text, *values)

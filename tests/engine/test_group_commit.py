@@ -94,7 +94,7 @@ async def test_a_batch_of_any_size_sends_the_same_statements(
         assert engine.coordinator.transactions - before >= len(SIZES)
     ways = {"signals": 1, "starts": 3}.get(
         kind, 2
-    )  # one is a statement, many are copied; few reports are opened by one
+    )  # one start is a statement, many are copied; few reports are read by one
     assert len(set(counts.values())) <= ways, counts
     assert (1 if kind == "starts" else 4) <= counts[1] <= counts[400] <= 20
 

@@ -8,7 +8,7 @@ is the hardest case: a join that may start at either side then starts at the tab
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -21,7 +21,7 @@ from partita.domain.ids import Month, make_id, to_milliseconds
 from partita.settings import DatabaseSettings, RetentionSettings, Settings
 from partita.store import migrations, partitions, roles
 from partita.store.database import PLANNER, PREPARED, Connection
-from partita.store.direct import report_text, start_text
+from partita.store.direct import REPORT, START, _text
 from partita.store.roles import Roles
 from partita.store.sql import Block, Sql, blocks, parse
 from partita.store.together import Part, combined
@@ -177,16 +177,16 @@ def parts_of(sql: Sql, names: Sequence[str]) -> tuple[Part, ...]:
 
 
 @pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
-@pytest.mark.parametrize("made", [report_text, start_text])
+@pytest.mark.parametrize("proof", [REPORT, START], ids=["report", "start"])
 @pytest.mark.parametrize("single", [False, True])
 async def test_statements_that_are_a_transaction_keep_to_their_marks(
-    coordinator: Connection, mode: str, made: Callable[[Sql, tuple[Part, ...], tuple[int, ...]], str], single: bool
+    coordinator: Connection, mode: str, proof: tuple[Part, ...], single: bool
 ) -> None:
     """A lone transition that writes all it may, with what it rests on; on the month's own tables, as it is sent."""
     await coordinator.execute(f"SET plan_cache_mode = {mode}")
     sql = ALL_MONTHS.within(NOW)
     parts = tuple(part._replace(single=single) for part in parts_of(sql, TOGETHER))
-    types = await prepare(coordinator, "direct", made(sql, parts, (1,) * len(COUNTED)))
+    types = await prepare(coordinator, "direct", _text(sql, proof, parts, (1,) * len(COUNTED)))
     plan = await explain(coordinator, "direct", types, ID, await Bounds.of(coordinator, SMALL))
     assert check(Block("direct", "direct.py", "", {"hot": "pruned"}), plan) == []
     assert all(months == {NOW.suffix} for months in plan.partitions.values()), plan.text

@@ -32,10 +32,10 @@ async def test_each_is_done_and_those_that_are_counted_are_compared(database: Da
     async with dedicated.transaction() as connection:
         await together.send(connection, sql, [])
         await together.send(
-            connection, sql, [Write("delete_open_runs", ([run_id],)), Write("clear_timers", (*timer,), 1)]
+            connection, sql, [Write("delete_open_runs", ([run_id],), 1), Write("clear_timers", timer, 1, counted=True)]
         )
     assert await database.fetch("load_timers", [run_id]) == []
     with pytest.raises(MovedError, match="clear_timers: changed 0 rows; expected 1"):
         async with dedicated.transaction() as connection:
-            await together.send(connection, sql, [Write("clear_timers", (*timer,), 1)])
+            await together.send(connection, sql, [Write("clear_timers", timer, 1, counted=True)])
     await dedicated.close()

@@ -97,9 +97,14 @@ class Batch:
         """The transaction's id; empty until it is known."""
 
     @property
+    def within_month(self) -> bool:
+        """Whether its statements are on the tables of one month."""
+        return self.sql is not self._tools.sql
+
+    @property
     def first(self) -> str:
         """What has to be sent with BEGIN: on one month's tables, the guard against those who replace them."""
-        return "" if self.sql is self._tools.sql else self._tools.months.guard
+        return self._tools.months.guard if self.within_month else ""
 
     async def run(self, connection: Connection) -> None:
         """Everything between BEGIN and COMMIT."""
@@ -224,11 +229,14 @@ class Batch:
         standing = {task.place: Standing(task.node, task.index, task.place) for task in placed}
         return [standing[row[1]] for row in ([] if self.writes is None else self.writes.ends)]
 
-    def wrote(self, places: Places, xid: int, session: object) -> None:
-        """The transaction was committed over this connection: remember a lone run, and forget all others."""
+    def wrote(self, xid: int, session: object, places: Places | None = None) -> None:
+        """The transaction was committed over this connection: remember a lone run, and forget all others.
+
+        ``places``: of its rows, where it was not ``run`` that has sent them.
+        """
         memory, writes = self._tools.memory, self.writes
         if len(self.turns) == 1 and len(self.groups) == 1 and writes is not None:
-            writes.places = places
+            writes.places = writes.places if places is None else places
             memory.keep(self.groups[0], writes.placed(xid), session)
         else:
             memory.forget([turn.submission.run_id for turn in self.turns])

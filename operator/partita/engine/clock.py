@@ -1,9 +1,10 @@
 """What the database's clock says now, without asking it.
 
 Invariant: the answer is never later than that clock by more than the two clocks drift apart in a minute, and never
-earlier than an answer before, unless the database's own clock was set back. Trade-off: it is earlier by what the last
-answer took to arrive, which for the times of a run's history and the deadlines of attempts is nothing; statements that
-rely on it (``store.direct``) compare it with the real one.
+earlier than a reading or an answer before, unless the database's own clock was set back: by less than a second it is
+waited for, by more it is followed. Trade-off: it is earlier by what the last reading took to arrive, which for the
+times of a run's history and the deadlines of attempts is nothing; statements that rely on it (``store.direct``) compare
+it with the real one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 _FRESH: Final = 60.0
 """Seconds for which a reading is good."""
 _JUMP: Final = timedelta(seconds=1)
-"""A reading that is so much earlier than expected means that the clock was set back."""
+"""A reading that is so much earlier than an answer means that the clock was set back."""
 
 
 class DatabaseClock:
@@ -30,8 +31,8 @@ class DatabaseClock:
     def learn(self, now: datetime, at: float) -> None:
         """The clock was read, and the answer arrived at this time."""
         self._now, self._at = now, at
-        if self._latest is None or self._latest - now > _JUMP:
-            self._latest = now
+        latest = self._latest
+        self._latest = now if latest is None or latest - now > _JUMP else max(latest, now)
 
     def now(self, at: float) -> datetime | None:
         """What the clock says; None when it was not read lately."""

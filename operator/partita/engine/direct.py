@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 from partita.domain.errors import PartitaError
 from partita.engine.admission import versions_of
@@ -46,10 +46,8 @@ class _UnreadError(Exception):
 class _Nothing:
     """Stands where decisions would read from the database."""
 
-    async def _read(self, *_: object) -> object:
-        raise _UnreadError
-
-    fetch = fetchrow = fetchval = execute = _read
+    def __getattr__(self, name: str) -> NoReturn:
+        raise _UnreadError(name)
 
 
 _NOTHING: Final = cast("Connection", _Nothing())
@@ -75,7 +73,7 @@ class Direct:
         batch = Batch(tools, [one], wait=False)
         outcome = Outcome.NOTHING
         try:
-            if batch.first and (writes := await _decided(batch, opened)) is not None:
+            if batch.within_month and (writes := await _decided(batch, opened)) is not None:
                 outcome = Outcome.UNKNOWN
                 outcome = await self._write(batch, opened, writes, patience_ms)
         finally:
@@ -94,9 +92,7 @@ class Direct:
         known = self._tools.memory.recall(one.run_id, self._connection.session)
         if known is None:
             return None
-        state.now = max(
-            state.now, known.written_at
-        )  # the clock is known a little late: no attempt ends before it began
+        state.now = max(state.now, known.written_at)  # known a little late: no attempt ends before it began
         return Opening(state, {one.run_id}, dict(known.leases), remembered=known)
 
     async def _write(self, batch: Batch, opened: Opening, writes: Sequence[Write], patience_ms: int) -> Outcome:
@@ -115,7 +111,7 @@ class Direct:
             return outcome
         self.transactions += 1
         memory.clock.learn(wrote.now, asyncio.get_running_loop().time())
-        batch.wrote(wrote.places, wrote.xid, self._connection.session)
+        batch.wrote(wrote.xid, self._connection.session, wrote.places)
         return Outcome.DONE
 
 

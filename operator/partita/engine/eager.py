@@ -2,9 +2,9 @@
 
 Purpose: a lone start, signal or timer saves the ready row, the claim and its commit, and the worker's next look.
 Invariant: a worker promises a free slot before the transaction and is told of the outcome after it, whatever that is:
-here is the task, or give the slot back and look whether the lease, whose ``claim_id`` the promise names, exists after
-all. Trade-off: only a worker that found its queues empty when it last looked promises anything, so that a new run
-passes no queued one; under load all work goes through the queue.
+here is the task, or give the slot back and, where nobody knows, look whether the lease, whose ``claim_id`` the promise
+names, exists after all. Trade-off: only a worker that found its queues empty when it last looked promises anything, so
+that a new run passes no queued one; under load all work goes through the queue.
 """
 
 from __future__ import annotations

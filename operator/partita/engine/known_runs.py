@@ -17,7 +17,7 @@ _MOST: Final = 4_096
 
 
 class KnownRuns:
-    """One process's memory of runs."""
+    """What the runs of one process execute; of ``Memory`` apart, since it is small and true for ever."""
 
     __slots__ = ("_definitions", "_flows")
 

@@ -1,11 +1,11 @@
-"""Runs as this process left them, so that their next report needs not be preceded by reading them.
+"""Runs as this process left them, so that their next report need not be preceded by reading them.
 
 Purpose: a lone run whose transitions pass through one process is decided from memory, and each is written by one
 statement (``direct``). Invariant: what is remembered was committed, and is of one version of the run's row; whether
 that is still the newest one is proved by the statement that relies on it, so that forgetting, or being wrong, costs
 time only. What may change without the run's row is not remembered: waits, timers, signals, leases of others, versions
-of other definitions. Trade-off: at most 16 MB of documents; of larger runs, and of those with unusual rows, nothing is
-kept.
+of other definitions. Trade-off: at most 16 million characters of documents; of larger runs, and of those with unusual
+rows, nothing is kept.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _MOST: Final = 512
 """Runs that are remembered; the one that was left longest ago goes first."""
 _ROWS: Final = 32
 """Task rows of a run that is remembered."""
-_BYTES: Final = 32_768
-"""Bytes of its documents."""
+_CHARACTERS: Final = 32_768
+"""Characters of its documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Remembered:
     written_at: datetime
     """The time of its last transaction."""
     leases: EndedLeases
-    """Leases that this process has handed out, as their ends will tell them."""
+    """Leases that this process has handed out and that have not ended, as their ends will tell them."""
     session: object
     """The connection over which it was committed: another one may lead to another server, on which it was not."""
 
@@ -157,7 +157,7 @@ def _stored_tasks(
             return None
         row = kept[key] = task if isinstance(task, PlacedTask) else _stored_task(task, places.get(key))
         size += sum(len(one.text) for one in (row.input, row.output, row.event) if one is not None)
-    return kept if size <= _BYTES else None
+    return kept if size <= _CHARACTERS else None
 
 
 def _stored_task(task: TaskRow, place: bytes | None) -> TaskRow:

@@ -126,7 +126,7 @@ class Transactor:
                     self._timeline = (self._connection.connects, timeline)
                 complete = True
             ended = True
-            self._remember(batch)
+            batch.wrote(int(batch.xid) % 2**32, self._connection.session)
         except Exception as error:
             if self._tools.months.avoid(error, batch.sql):
                 raise MonthMissingError from error
@@ -136,10 +136,6 @@ class Transactor:
         finally:
             batch.deliver() if ended else batch.abandon()
         return batch.skipped
-
-    def _remember(self, batch: Batch) -> None:
-        places = {} if batch.writes is None else batch.writes.places
-        batch.wrote(places, int(batch.xid or 0) % 2**32, self._connection.session)
 
     async def _bound_waiting(self, connection: Connection) -> None:
         limit = self._tools.settings.engine.lock_timeout_ms

@@ -10,9 +10,9 @@ every row is written because one row was found, ``proved``:
   may still be started. That the run is new is what its primary key sees to.
 
 Without the proof nothing is written, and the caller does it the usual way. Tasks stand where they were left unless
-their table was rewritten meanwhile; one that does not is a division by zero: an error undoes everything, which a count
-that arrives after the commit could not. What the proof reads and what is written see one moment, which begins after the
-statement has its locks. The first of these is ``guard``: with it the exchange of a month's tables conflicts, which
+their table was rewritten meanwhile; one that does not is an error, which undoes everything, as a count that arrives
+after the commit could not. What the proof reads and what is written see one moment, which begins after the statement
+has its locks on tables. The first of these is ``guard``: with it the exchange of a month's tables conflicts, which
 begins with the same one (``months``).
 
 Trade-off: a process that is wrong about a run has paid a round trip for nothing; a lost answer leaves it unknown
@@ -40,7 +40,11 @@ _CONDITION: Final = re.compile(r"/\* (AND|WHERE) proved \*/")
 _DERIVED: Final = frozenset({"insert_labels", "insert_endings"})
 """Blocks that write what ``ended_runs`` yields, which has the condition."""
 _SETTLE: Final = "settle_tasks"
-_CHECK: Final = "1 / ((SELECT count(*) FROM {}{}) = {} * proof.rows)::int"
+_CHECK: Final = (
+    "CASE WHEN (SELECT count(*) FROM {0}{1}) <> {2} * proof.rows"
+    " THEN ('{0}: not all of ' || {2} * proof.rows || ' rows stand where they were left')::int END"
+)
+"""What is no number fails, and the server's log says why."""
 _ARRAY: Final = re.compile(r"unnest\(\$(\d+)::(\w+)\[\]\)")
 """A column of the rows that a block writes."""
 CLOCK_MS: Final = 250
@@ -83,8 +87,8 @@ class Wrote:
     places: Places
 
 
-_REPORT: Final = (Part("run_proof", 6, counted=False), Part("lease_proof", 5, counted=False))
-_START: Final = (Part("start_proof", 8, counted=False),)
+REPORT: Final = (Part("run_proof", 6, counted=False), Part("lease_proof", 5, counted=False))
+START: Final = (Part("start_proof", 8, counted=False),)
 
 
 class Proof(NamedTuple):
@@ -98,13 +102,13 @@ class Proof(NamedTuple):
 
 def of_report(belief: Belief, run: RunVersion, lease: LeaseFence, session: object) -> Proof:
     """That the run is as remembered, over this connection, and its lease ends."""
-    return Proof(_REPORT, (*run, belief.protocol, belief.now, CLOCK_MS, *lease[:5]), session)
+    return Proof(REPORT, (*run, belief.protocol, belief.now, CLOCK_MS, *lease[:5]), session)
 
 
 def of_start(belief: Belief, version: AskedVersion, *, decided: bool) -> Proof:
     """That the engine is as remembered and the version may be started."""
     asked = (version.definition_id, version.version, version.exact, decided)
-    return Proof(_START, (belief.protocol, belief.now, CLOCK_MS, belief.floor, *asked))
+    return Proof(START, (belief.protocol, belief.now, CLOCK_MS, belief.floor, *asked))
 
 
 async def send(
@@ -119,7 +123,7 @@ async def send(
 
     Raises the database's errors as they are; after one for which ``is_disconnect`` holds the outcome is unknown.
     """
-    rows = tuple(write.rows for write in writes if write.rows)
+    rows = tuple(write.rows for write in writes if write.counted)
     text = _text(sql, proof.parts, tuple(map(part_of, writes)), rows)
     values = [*proof.values, *(value for write in writes for value in _values(write))]
     values += zip(*settled, strict=True)
@@ -131,12 +135,12 @@ async def send(
 
 def part_of(write: Write) -> Part:
     """What the text of a statement depends on."""
-    return Part(write.name, len(write.values), write.rows > 0, write.placed, write.sent == 1)
+    return together.part_of(write)._replace(single=write.rows == 1)
 
 
 def _values(write: Write) -> Sequence[object]:
     """Of a single row, its values instead of arrays of one."""
-    if write.sent != 1:
+    if write.rows != 1:
         return write.values
     columns, values = _columns(write.name), write.values
     return [
@@ -149,16 +153,6 @@ def _values(write: Write) -> Sequence[object]:
 def _columns(name: str) -> frozenset[int]:
     """The parameters of a block that are arrays, one a column."""
     return frozenset(int(match[1]) for match in _ARRAY.finditer(blocks()[name].text))
-
-
-def report_text(sql: Sql, parts: tuple[Part, ...], rows: tuple[int, ...]) -> str:
-    """The statement of a report that writes these parts, the counted ones so many rows."""
-    return _text(sql, _REPORT, parts, rows)
-
-
-def start_text(sql: Sql, parts: tuple[Part, ...], rows: tuple[int, ...]) -> str:
-    """The same of a start."""
-    return _text(sql, _START, parts, rows)
 
 
 @lru_cache(maxsize=256)

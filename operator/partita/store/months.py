@@ -5,11 +5,11 @@ needs, which with two years of months costs a transaction a third of a milliseco
 to the current month names that month's tables instead (``Sql.within``).
 
 Invariant: such a transaction begins with ``guard``, a lock on ``workflow_runs`` alone that only the exchange of a
-month's tables conflicts with. So it is what every other transaction on runs is for those who change partitions: they
-see that it is under way (``transactions_on``) and wait for its end, it waits for theirs, and no write can reach a table
-that is being replaced. Which month it is therefore decides nothing but speed: the process's clock is believed until a
-transaction has read the database's, and a process that was frozen over a month's end, or whose clock is wrong, writes
-to the right rows all the same.
+month's tables conflicts with; one that is a single statement takes the same lock first (``direct``). So it is what
+every other transaction on runs is for those who change partitions: they see that it is under way (``transactions_on``)
+and wait for its end, it waits for theirs, and no write can reach a table that is being replaced. Which month it is
+therefore decides nothing but speed: the process's clock is believed until a transaction has read the database's, and a
+process that was frozen over a month's end, or whose clock is wrong, writes to the right rows all the same.
 
 - A month that is detached concurrently, to be dropped, has no unfinished run, and the retention floor above it was
   published, and transactions of before were waited for, by their lock on the parent, before the detach. A start there

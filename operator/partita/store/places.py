@@ -16,7 +16,7 @@ from partita.domain.state.rows import RunRow, TaskRow
 
 
 class PlacedRun(RunRow):
-    """A run's row as it was read."""
+    """A run's row as it was read, or as it was written there."""
 
     __slots__ = ("place",)
     place: bytes
@@ -24,7 +24,7 @@ class PlacedRun(RunRow):
 
 
 class PlacedTask(TaskRow):
-    """A task's row as it was read."""
+    """A task's row as it was read, or as it was written there."""
 
     __slots__ = ("place",)
     place: bytes

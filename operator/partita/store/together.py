@@ -27,12 +27,12 @@ class Write(NamedTuple):
 
     name: str
     values: Sequence[object]
-    rows: int = 0
-    """Rows that it has to change; 0: any number."""
+    rows: int
+    """Rows that its arrays have."""
+    counted: bool = False
+    """It has to change as many."""
     placed: bool = False
     """Tell where its rows stand now."""
-    sent: int = 0
-    """Rows that its arrays have; 0: it does not say."""
 
 
 class Part(NamedTuple):
@@ -47,14 +47,14 @@ class Part(NamedTuple):
 
 
 async def send(connection: Connection, sql: Sql, writes: Sequence[Write]) -> Places:
-    """Execute all of them; raises MovedError when one with ``rows`` changed fewer."""
+    """Execute all of them; raises MovedError when one that is counted changed fewer rows than it has."""
     if not writes:
         return {}
     text = combined(sql, tuple(map(part_of, writes)))
     found = await connection.fetchrow(text, *(value for write in writes for value in write.values))
     if found is None:
         raise AssertionError("a SELECT without FROM has one row")
-    counted = [write for write in writes if write.rows]
+    counted = [write for write in writes if write.counted]
     for write, changed in zip(counted, found, strict=False):
         if changed != write.rows:
             raise MovedError(f"{write.name}: changed {changed} rows; expected {write.rows} where they were read")
@@ -63,7 +63,7 @@ async def send(connection: Connection, sql: Sql, writes: Sequence[Write]) -> Pla
 
 def part_of(write: Write) -> Part:
     """What the text of a statement depends on."""
-    return Part(write.name, len(write.values), write.rows > 0, write.placed)
+    return Part(write.name, len(write.values), write.counted, write.placed)
 
 
 def places_in(found: Record, writes: Iterable[Write]) -> Places:

@@ -333,9 +333,9 @@ class Writes:
             Write(
                 name,
                 (*columns.arrays(rows), *extra),
-                len(rows) if name in COUNTED else 0,
+                len(rows),
+                counted=name in COUNTED,
                 placed=alone and name in _PLACED,
-                sent=len(rows),
             )
             for name, (rows, extra) in blocks.items()
             if rows and name in names

@@ -41,6 +41,7 @@ SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1::text)
 -- name: month_guard
 -- utility: LOCK
 -- What transactions on the tables of one month begin with; see months.py. It conflicts with nothing but the exclusive mode.
+-- A transaction that is one statement has direct_guard.
 LOCK TABLE ONLY :"schema".workflow_runs IN ACCESS SHARE MODE
 
 -- name: retention_floor

@@ -1,8 +1,10 @@
 -- What a batch writes: one statement a table, however many events there are; for records two, since most changes are
--- those of an ordinary step, which touch a few columns of a row whose place (ctid) the same transaction has read.
+-- those of an ordinary step, which touch a few columns of a row whose place (ctid) the same transaction has read, or an
+-- earlier one of this process has left it at (direct.py).
 --
 -- A place stays valid until the transaction ends: nobody else changes a row of a locked run, and the locks that reading
--- it took keep its table from being rewritten. The id is compared as well: another month has the same places.
+-- it took keep its table from being rewritten. The id is compared as well: another month has the same places. One that
+-- is remembered is compared with what stands there.
 --
 -- The wide updates find their rows in two steps: a LATERAL lookup by key, then the row at that place. Joined to the
 -- arrays directly, with the bounds that prune months, the planner prefers to read every row between the smallest and
