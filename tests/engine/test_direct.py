@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -129,6 +129,18 @@ async def test_a_worker_of_another_process_needs_one_usual_transaction(lone: Lon
     assert await history_of(lone.engine, task.run_id) == WHOLE
 
 
+async def test_of_a_small_run_all_rows_are_read_at_once(lone: Lone, settings: Settings) -> None:
+    """Whether d, which waits for two, has a row need not be known before c ends; it is looked up when a does."""
+    nodes = [support.task("a"), support.task("x"), support.task("b", "a"), support.task("c", "b")]
+    await lone.engine.deploy(NAMESPACE, "order", {"nodes": [*nodes, support.task("d", "c", "x")]})
+    run_id = (await lone.start()).run_id
+    (first,) = [task for task in lone.hands.kept if (task.run_id, task.node) == (run_id, "a")]
+    async with opened(settings) as engine:
+        second = Lone(engine)
+        await second.finish(first)
+        assert (second.direct, second.usual) == ((0, 3) if second.pooled else (2, 1))
+
+
 async def test_a_run_that_another_process_has_changed_is_read_again(
     lone: Lone, settings: Settings, other: Connection
 ) -> None:
@@ -164,6 +176,14 @@ async def test_a_paused_engine_starts_runs_and_hands_nothing_over(lone: Lone, ot
     assert await count(other, "ready_tasks", task.run_id) == await count(other, "ready_tasks", started) == 1
 
 
+async def test_a_paused_engine_hands_over_no_new_run(lone: Lone, other: Connection) -> None:
+    await other.execute("UPDATE partita.engine_state SET paused = true")
+    direct = lone.direct
+    started = (await lone.engine.start(one())).run_id
+    assert lone.direct == direct
+    assert (await count(other, "ready_tasks", started), await count(other, "task_leases", started)) == (1, 0)
+
+
 async def test_a_newer_protocol_is_obeyed(lone: Lone, other: Connection) -> None:
     task = await lone.start()
     await other.execute("UPDATE partita.engine_state SET oldest_protocol = $1", PROTOCOL + 1)
@@ -195,15 +215,36 @@ async def test_a_month_that_has_been_given_up_takes_no_more_starts(lone: Lone, o
 
 
 async def test_a_process_that_is_wrong_about_the_time_asks_for_it(lone: Lone, other: Connection) -> None:
-    direct, loop = lone.direct, asyncio.get_running_loop()
+    direct = lone.direct
     for seconds in (-10, 10):
-        now = await other.fetchval("SELECT clock_timestamp()")
-        lone.memory.clock.__init__()  # type: ignore[misc]  # forgets what it has said
-        lone.memory.clock.learn(now + timedelta(seconds=seconds), loop.time())
+        now = await believe(lone, other, seconds)
         task = await lone.start()
         created = await other.fetchval("SELECT created_at FROM partita.workflow_runs WHERE id = $1", task.run_id)
         assert abs(created - now) < timedelta(seconds=5)
+    now = await believe(lone, other, 10)
+    await lone.report(task)
+    ended = await other.fetchval("SELECT at FROM partita.run_history WHERE run_id = $1 AND node = 'a'", task.run_id)
+    assert abs(ended - now) < timedelta(seconds=5)
     assert lone.direct == direct
+
+
+async def believe(lone: Lone, other: Connection, seconds: float) -> datetime:
+    """Let a process be so wrong about the database's clock; what that says."""
+    now: datetime = await other.fetchval("SELECT clock_timestamp()")
+    lone.memory.clock.__init__()  # type: ignore[misc]  # forgets what it has said
+    lone.memory.clock.learn(now + timedelta(seconds=seconds), asyncio.get_running_loop().time())
+    return now
+
+
+async def test_an_attempt_ends_no_earlier_than_it_began(lone: Lone, other: Connection) -> None:
+    """The process knows the clock a little late, but not less than it knew when it handed the task over."""
+    task = await lone.start()
+    await believe(lone, other, -3)
+    direct = lone.direct
+    await lone.report(task)
+    assert lone.direct - direct == (0 if lone.pooled else 1)
+    ends = "SELECT at >= started_at FROM partita.run_history WHERE run_id = $1 AND node = 'a'"
+    assert await other.fetchval(ends, task.run_id)
 
 
 async def test_only_the_remembered_version_of_a_row_proves_anything(lone: Lone) -> None:
@@ -282,7 +323,13 @@ async def test_a_run_that_somebody_holds_is_not_waited_for(lone: Lone, other: Co
     task = await lone.start()
     async with other.transaction():
         await other.execute("SELECT FROM partita.workflow_runs WHERE id = $1 FOR UPDATE", task.run_id)
+        usual = lone.usual
         reporting = asyncio.ensure_future(lone.engine.report(done(task), OFFER))
+
+        async def tried() -> bool:
+            return lone.usual > usual
+
+        await until(tried, what="the usual way, after a statement that did not wait")
         assert await lone.start(), "another run meanwhile"
         assert not reporting.done()
     assert (await reporting).outcome == "applied"

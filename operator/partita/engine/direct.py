@@ -107,7 +107,6 @@ class Direct:
             outcome = Outcome.UNKNOWN if is_disconnect(error) else Outcome.NOTHING
         if wrote is None:
             memory.forget([one.run_id])
-            memory.doubt()
             return outcome
         self.transactions += 1
         memory.clock.learn(wrote.now, asyncio.get_running_loop().time())

@@ -75,7 +75,7 @@ class Memory:
         self._floor: datetime | None = None
 
     def learn(self, loaded: Loaded, at: float) -> None:
-        """A transaction has read the engine's state and clock."""
+        """A transaction has read the engine's state and clock, as the one does that follows what was not proved."""
         self.clock.learn(loaded.now, at)
         self._floor = None if loaded.paused else loaded.retention_floor
 
@@ -85,10 +85,6 @@ class Memory:
         if now is None or self._floor is None:
             return None
         return Loaded(now, "", paused=False, oldest_protocol=PROTOCOL, retention_floor=self._floor)
-
-    def doubt(self) -> None:
-        """The engine's state is not as it was believed to be."""
-        self._floor = None
 
     def recall(self, run_id: UUID, session: object) -> Remembered | None:
         """A run as it was left over this connection."""
