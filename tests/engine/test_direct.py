@@ -21,7 +21,7 @@ from partita.engine.direct import Direct
 from partita.engine.memory import Memory
 from partita.engine.requests import PROTOCOL
 from partita.settings import Settings
-from partita.store import reads
+from partita.store import direct, reads
 from tests.engine import support
 from tests.engine.support import CHAIN, NAMESPACE, OFFER, count, done, opened, status
 from tests.engine.test_eager import Hands
@@ -343,3 +343,21 @@ async def test_runs_that_have_ended_or_are_large_are_not_remembered(lone: Lone) 
     task = await lone.start()
     await lone.report(task, output="x" * 100_000)
     assert lone.memory._runs == {}
+
+
+async def test_a_statement_that_always_fails_is_told_of_once_a_minute(
+    lone: Lone, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The usual transaction does instead."""
+
+    async def fail(*_: object) -> None:
+        raise asyncpg.UndefinedColumnError('column "ni" does not exist')
+
+    monkeypatch.setattr(direct, "send", fail)
+    usual = lone.usual
+    for _ in range(2):
+        await lone.start()
+    assert lone.usual - usual == 2
+    told = [record.getMessage() for record in caplog.records if record.name == "partita.engine.direct"]
+    assert len(told) == 1
+    assert told[0].endswith('cannot be changed by one statement, trying the usual way: column "ni" does not exist')

@@ -168,7 +168,8 @@ async def test_a_lease_whose_commit_was_not_answered_is_named_to_its_worker(
             transactor._timeline = (transactor._timeline[0], "00000000")
             engine.coordinator.idle.add(hands)
             proxy.loss = Loss.ANSWER
-            await engine.start(StartRequest(namespace=NAMESPACE, definition="order"))
+            reply = await engine.start(StartRequest(namespace=NAMESPACE, definition="order"))
+    assert reply.created, "by the first try"
     assert (hands.kept, hands.promised) == ([], 0)
     assert hands.doubted == [await other.fetchval(LEASED)]
 

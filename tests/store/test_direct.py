@@ -11,14 +11,15 @@ import pytest
 
 from partita.store import columns, direct
 from partita.store.database import Database
-from partita.store.direct import _DERIVED, Belief, Standing, _values, conditional
+from partita.store.direct import _DERIVED, Belief, _values, conditional
 from partita.store.slices import AskedVersion
 from partita.store.sql import Sql, blocks
 from partita.store.together import Part, Write
 from partita.store.writes import TOGETHER
 
 MARKER = re.compile(r"/\* (?:AND|WHERE) proved \*/")
-SETTLED = columns.arrays([(UUID(int=1), b"\0\0\0\0\0\x01", datetime(2031, 6, 1, tzinfo=UTC), "Completed", None)])
+PLACE = b"\0\0\0\0\0\x01"
+SETTLED = columns.arrays([(UUID(int=1), PLACE, "a", 0, datetime(2031, 6, 1, tzinfo=UTC), "Completed", None)])
 BOUNDS = (UUID(int=0), UUID(int=2**128 - 1))
 
 
@@ -69,7 +70,7 @@ async def test_a_row_that_was_moved_is_an_error_that_says_which(database: Databa
     moved = Write("settle_tasks", (*SETTLED, *BOUNDS), 1, counted=True)
     dedicated = database.dedicated("test")
     try:
-        sent = direct.send(dedicated, database.sql, proof, [moved], [Standing("a", 0, b"\0\0\0\0\0\x01")], 5_000)
+        sent = direct.send(dedicated, database.sql, proof, [moved], 5_000)
         if proved:
             with pytest.raises(asyncpg.DataError, match="settle_tasks: not all of 1 rows stand where they were left"):
                 await sent

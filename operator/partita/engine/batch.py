@@ -35,9 +35,7 @@ from partita.engine.turns import CollidedError, Group, Turn
 from partita.engine.urgency import Urgency
 from partita.settings import Settings
 from partita.store.database import Connection
-from partita.store.direct import Standing
 from partita.store.months import Months
-from partita.store.places import PlacedTask
 from partita.store.sequence import ReadySequence
 from partita.store.slices import Loaded
 from partita.store.sql import Sql
@@ -222,12 +220,6 @@ class Batch:
             await likeness.copy(connection, self.sql, kind, writes.sequence)
         numbered = zip(writes.message_ids, self._messages, strict=True)
         self._sent = [Delivery(number, m.run_id, namespace, m.event) for number, (namespace, m) in numbered]
-
-    def settled(self) -> list[Standing]:
-        """The tasks, of a lone run, that are ended where they stand."""
-        placed = [task for task in self.groups[0].slice.tasks.values() if isinstance(task, PlacedTask)]
-        standing = {task.place: Standing(task.node, task.index, task.place) for task in placed}
-        return [standing[row[1]] for row in ([] if self.writes is None else self.writes.ends)]
 
     def wrote(self, xid: int, session: object, places: Places | None = None) -> None:
         """The transaction was committed over this connection: remember a lone run, and forget all others.

@@ -9,6 +9,7 @@ one submission at a time; more of them share the round trips of an ordinary tran
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NoReturn, cast
@@ -24,9 +25,14 @@ from partita.engine.turns import OverspentError, PoisonedError
 from partita.store import direct
 from partita.store.database import Connection, Dedicated
 from partita.store.direct import Belief, Proof
-from partita.store.errors import is_disconnect, is_store_error
+from partita.store.errors import Verdict, is_disconnect, is_store_error, verdict
 from partita.store.slices import AskedVersion, Loaded
 from partita.store.together import Write
+
+log = logging.getLogger(__name__)
+
+_QUIET: Final = 60.0
+"""Seconds between two warnings."""
 
 
 class Outcome(Enum):
@@ -59,6 +65,7 @@ class Direct:
     def __init__(self, tools: Tools, connection: Dedicated) -> None:
         self._tools = tools
         self._connection = connection
+        self._quiet_until = 0.0
         self.transactions = 0
         """Statements that took effect, for figures and tests."""
 
@@ -80,6 +87,13 @@ class Direct:
             _tell(one, batch, outcome)
         return outcome is Outcome.DONE
 
+    def _warn(self, one: Submission, error: Exception) -> None:
+        """The usual transaction may do where a statement always fails: once a minute somebody is told."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._quiet_until:
+            self._quiet_until = now + _QUIET
+            log.warning("run %s: cannot be changed by one statement, trying the usual way: %s", one.run_id, error)
+
     def _opened(self, one: Submission, state: Loaded) -> Opening | None:
         """What an ordinary transaction would have locked and read by now."""
         if isinstance(one, Start):
@@ -99,12 +113,13 @@ class Direct:
         one, memory = batch.turns[0].submission, self._tools.memory
         wrote, outcome = None, Outcome.NOTHING
         try:
-            proof, settled = _proof(one, opened), batch.settled()
-            wrote = await direct.send(self._connection, batch.sql, proof, writes, settled, patience_ms)
+            wrote = await direct.send(self._connection, batch.sql, _proof(one, opened), writes, patience_ms)
         except Exception as error:
             if not (is_store_error(error) or isinstance(error, PartitaError)):
                 raise
             outcome = Outcome.UNKNOWN if is_disconnect(error) else Outcome.NOTHING
+            if verdict(error) is Verdict.DEFECT and not self._tools.months.avoid(error, batch.sql):
+                self._warn(one, error)
         if wrote is None:
             memory.forget([one.run_id])
             return outcome

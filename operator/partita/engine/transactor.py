@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from partita.domain.errors import OutdatedError, PartitaError, UnavailableError
 from partita.engine.batch import Batch, Tools
 from partita.engine.direct import Direct
-from partita.engine.submissions import Submission, TimerFell
+from partita.engine.submissions import Start, Submission, TimerFell
 from partita.engine.turns import CollidedError, MonthMissingError, OverspentError, PoisonedError, as_engine_error
 from partita.store import failures
 from partita.store.database import Backoff, Connection, Dedicated
@@ -130,7 +130,9 @@ class Transactor:
         except Exception as error:
             if self._tools.months.avoid(error, batch.sql):
                 raise MonthMissingError from error
-            if not (complete and is_disconnect(error) and await self._committed(batch.xid, group)):
+            lost = complete and is_disconnect(error)
+            if not (lost and await self._committed(batch.xid, group)):
+                _note_tried(group if lost else ())
                 raise
             ended = True
         finally:
@@ -187,6 +189,13 @@ class Transactor:
             shown = await failures.show_given_up(connection, self._tools.sql, one.run_id)
         if shown:
             self._tools.notices.tell_projection()
+
+
+def _note_tried(group: Iterable[Submission]) -> None:
+    """Nobody can tell whether these starts were committed: what the second try finds, the first one has made."""
+    for one in group:
+        if isinstance(one, Start):
+            one.tried = True
 
 
 def _living(group: list[Submission]) -> list[Submission]:

@@ -56,7 +56,7 @@ def step_row(run: RunRow, place: bytes, output: Payload | None) -> Row:
 
 def end_row(run_id: UUID, task: TaskRow, place: bytes) -> Row:
     """``settle_tasks``: what the end of a task changes."""
-    return (run_id, place, task.finished_at, task.state, _text(task.output))
+    return (run_id, place, task.node, task.index, task.finished_at, task.state, _text(task.output))
 
 
 def run_row(run: RunRow, output: Payload | None) -> Row:

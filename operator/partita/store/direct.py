@@ -39,12 +39,10 @@ from partita.store.together import Part, Places, Write
 _CONDITION: Final = re.compile(r"/\* (AND|WHERE) proved \*/")
 _DERIVED: Final = frozenset({"insert_labels", "insert_endings"})
 """Blocks that write what ``ended_runs`` yields, which has the condition."""
-_SETTLE: Final = "settle_tasks"
 _CHECK: Final = (
-    "CASE WHEN (SELECT count(*) FROM {0}{1}) <> {2} * proof.rows"
-    " THEN ('{0}: not all of ' || {2} * proof.rows || ' rows stand where they were left')::int END"
+    "CASE WHEN (SELECT count(*) FROM {0}) <> {1} * proof.rows"
+    " THEN ('{0}: not all of ' || {1} * proof.rows || ' rows stand where they were left')::int END"
 )
-"""What is no number fails, and the server's log says why."""
 _ARRAY: Final = re.compile(r"unnest\(\$(\d+)::(\w+)\[\]\)")
 """A column of the rows that a block writes."""
 CLOCK_MS: Final = 250
@@ -58,14 +56,6 @@ class RunVersion(NamedTuple):
     run_id: UUID
     xid: int
     """The transaction that wrote it."""
-
-
-class Standing(NamedTuple):
-    """A task, and where it was left."""
-
-    node: str
-    item: int
-    place: bytes
 
 
 class Belief(NamedTuple):
@@ -112,22 +102,16 @@ def of_start(belief: Belief, version: AskedVersion, *, decided: bool) -> Proof:
 
 
 async def send(
-    connection: Dedicated,
-    sql: Sql,
-    proof: Proof,
-    writes: Sequence[Write],
-    settled: Sequence[Standing],
-    patience_ms: int,
+    connection: Dedicated, sql: Sql, proof: Proof, writes: Sequence[Write], patience_ms: int
 ) -> Wrote | None:
-    """Write, if the proof holds; else None, and nothing has changed. ``settled``: the tasks that ``settle_tasks`` ends.
+    """Write, if the proof holds; else None, and nothing has changed.
 
     Raises the database's errors as they are; after one for which ``is_disconnect`` holds the outcome is unknown.
     """
     rows = tuple(write.rows for write in writes if write.counted)
     text = _text(sql, proof.parts, tuple(map(part_of, writes)), rows)
-    values = [*proof.values, *(value for write in writes for value in _values(write))]
-    values += zip(*settled, strict=True)
-    found = await connection.fetchrow(text, *values, patience_ms=patience_ms, session=proof.session)
+    values = (value for write in writes for value in _values(write))
+    found = await connection.fetchrow(text, *proof.values, *values, patience_ms=patience_ms, session=proof.session)
     if found is None or not found[0]:
         return None
     return Wrote(found[1], found[2], together.places_in(found, writes))
@@ -160,10 +144,9 @@ def _text(sql: Sql, proof: tuple[Part, ...], parts: tuple[Part, ...], rows: tupl
     """The last part of the proof is ``proved``; what is counted has to be so many rows, if it holds."""
     *conditions, last = proof
     proved = [(part, sql(part.name)) for part in conditions] + [(last._replace(name="proved"), sql(last.name))]
-    clauses = together.clauses_of([*proved, *((_plain(part), conditional(sql, part)) for part in parts)])
-    first = sum(part.parameters for part in (*proof, *parts)) + 1
+    clauses = together.clauses_of([*proved, *((part, conditional(sql, part)) for part in parts)])
     counted = zip((part.name for part in parts if part.counted), rows, strict=True)
-    checks = [_CHECK.format(name, _settled(first) if name == _SETTLE else "", many) for name, many in counted]
+    checks = [_CHECK.format(name, many) for name, many in counted]
     columns = ["proof.rows", "clock_timestamp()", "CASE WHEN proof.rows > 0 THEN pg_current_xact_id()::xid END"]
     return (
         f"WITH guard AS MATERIALIZED ({sql.parents('direct_guard')}), {', '.join(clauses)}\n"  # noqa: S608  # of blocks
@@ -172,22 +155,9 @@ def _text(sql: Sql, proof: tuple[Part, ...], parts: tuple[Part, ...], rows: tupl
     )
 
 
-def _plain(part: Part) -> Part:
-    """``settle_tasks`` tells more than that it did something."""
-    return part._replace(counted=False) if part.name == _SETTLE else part
-
-
-def _settled(first: int) -> str:
-    """Of the rows that stood at the remembered places, those that are the tasks that were meant."""
-    columns = ((first, "text", "node"), (first + 1, "int", "index"), (first + 2, "tid", "place"))
-    meant = ", ".join(f"unnest(${number}::{kind}[]) AS {name}" for number, kind, name in columns)
-    return f" JOIN (SELECT {meant}) AS meant USING (node, index, place)"
-
-
 def conditional(sql: Sql, part: Part) -> str:
     """A block that writes only if there is proof; of a single row without arrays."""
     text, found = _CONDITION.subn(r"\1 EXISTS (SELECT FROM proved)", sql(part.name))
     if found != (0 if part.name in _DERIVED else 1):
         raise AssertionError(f"{part.name}: has no condition to write under")
-    text = _ARRAY.sub(r"$\1::\2", text) if part.single else text
-    return f"{text} RETURNING task.node, task.index, new.place" if part.name == _SETTLE else text
+    return _ARRAY.sub(r"$\1::\2", text) if part.single else text

@@ -72,7 +72,7 @@ def _gather(
     node, index = pattern.plan.key
     writes.ids.append(run_id)
     writes.steps.append((run_id, run.place, *common.step))
-    writes.ends.append((run_id, row.place, now, _COMPLETED, event.output.text))
+    writes.ends.append((run_id, row.place, node, index, now, _COMPLETED, event.output.text))
     for started in common.started:
         (name, item), attempt, queue, type_, rest = started
         lease = handed[started.key]

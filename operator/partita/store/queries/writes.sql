@@ -33,11 +33,12 @@ WHERE run.ctid = new.place AND run.id = new.id AND run.id BETWEEN $10 AND $11 AN
 UPDATE :"schema".task_instances AS task
 SET finished_at = new.finished_at, state = new.state, output = coalesce(new.output, task.output)
 FROM (
-    SELECT unnest($1::uuid[]) AS run_id, unnest($2::tid[]) AS place, unnest($3::timestamptz[]) AS finished_at,
-    unnest($4::text[]) AS state, unnest($5::json[]) AS output
+    SELECT unnest($1::uuid[]) AS run_id, unnest($2::tid[]) AS place, unnest($3::text[]) AS node,
+    unnest($4::int[]) AS index, unnest($5::timestamptz[]) AS finished_at, unnest($6::text[]) AS state,
+    unnest($7::json[]) AS output
 ) AS new
-WHERE task.ctid = new.place AND task.run_id = new.run_id AND task.run_id BETWEEN $6 AND $7
-  AND new.run_id BETWEEN $6 AND $7 /* AND proved */;
+WHERE task.ctid = new.place AND task.run_id = new.run_id AND task.node = new.node AND task.index = new.index
+  AND task.run_id BETWEEN $8 AND $9 AND new.run_id BETWEEN $8 AND $9 /* AND proved */;
 
 -- name: update_runs
 -- hot: pruned
