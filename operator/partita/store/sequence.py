@@ -2,9 +2,10 @@
 
 Purpose: ``seq`` is time (microseconds since 2024-01-01 by the database's clock) times 4096, plus a counter. Invariant:
 positions made by one process grow within a batch, and between processes they are as ordered as the database's clock
-(as it is remembered, at most a quarter of a second late, in transactions of one statement), so that a claimer that starts
-a little behind its remembered position, and now and then further, misses nothing. Trade-off: no database sequence,
-hence no uniqueness across processes, and no round trip to learn the value that the task's record has to carry.
+(as it is remembered, at most a quarter of a second late, in transactions of one statement), so that a claimer that
+starts a little behind its remembered position, and now and then further, misses nothing. Trade-off: no database
+sequence, hence no uniqueness across processes, and no round trip to learn the value that the task's record has to
+carry.
 """
 
 from __future__ import annotations
