@@ -57,7 +57,7 @@ def test_dev_needs_tasks_and_a_run(partita: Cli, tmp_path: Path) -> None:
 def test_migrate_and_partitions(partita: Cli, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTITA_DATABASE_URL", empty_database_url)
     first = partita("migrate", "-o", "json").json
-    assert [state["version"] for state in first["applied"]] == [1, 2, 3]
+    assert [state["version"] for state in first["applied"]] == [1, 2, 3, 4]
     assert first["partitions"]
     assert partita("migrate", "-o", "json").json == {"applied": [], "partitions": [], "roles": []}
     assert partita("partitions", "ensure", "-o", "json").json == {"made": []}

@@ -177,8 +177,13 @@ async def test_a_slot_that_was_promised_in_vain_is_used(settings: Settings) -> N
     async with hosted(settings, gate.app, slots=1) as host, hosted(settings, duties=False) as second:
         await host.deploy(ONE_WAIT)
         worker: Any = host.worker
-        await until(lambda: _found_nothing(worker), within=10, what="the worker has found nothing")
-        assert worker.promise() is not None
+
+        async def promised() -> bool:
+            return worker.promise() is not None
+
+        await until(
+            promised, within=10, what="the worker, which has found nothing and asks for nothing, promises its slot"
+        )
         await worker.intake.ticked()
         worker.release()
         assert (await host.ended(await second.start(), within=5))["status"] == "Succeeded"
