@@ -66,7 +66,6 @@ class Child:
         except TimeoutError:
             self.process.kill()
             await self.process.wait()
-        self.said.close()
 
     def _last(self) -> str:
         self.said.seek(0)
@@ -77,19 +76,19 @@ class Child:
 @asynccontextmanager
 async def child(command: Sequence[str], role: str, variables: Mapping[str, str]) -> AsyncIterator[Child]:
     """A process in a role, ready; PeerError when it is not ready in time."""
-    said = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the process has ended
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        role,
-        cwd=ROOT,
-        env=dict(variables),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=said,
-    )
-    found = Child(process, said, {})
-    try:
-        found.about = await found.answer(_START, f"not ready as {role}")
-        yield found
-    finally:
-        await found.end()
+    with tempfile.TemporaryFile() as said:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            role,
+            cwd=ROOT,
+            env=dict(variables),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=said,
+        )
+        found = Child(process, said, {})
+        try:
+            found.about = await found.answer(_START, f"not ready as {role}")
+            yield found
+        finally:
+            await found.end()
