@@ -243,7 +243,7 @@ async def test_a_start_that_the_server_still_executes_is_made_once(way: tuple[Lo
         await support.blocked(other, 2)
         assert lone.hands.doubted == [], "nobody looks for the lease before it can be there"
     reply = await starting
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # as above
     assert reply.created
     claim_id = await other.fetchval("SELECT claim_id FROM partita.task_leases WHERE run_id = $1", reply.run_id)
     assert lone.hands.doubted[-1] == claim_id, "told after it was certain"
